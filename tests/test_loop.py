@@ -1,0 +1,268 @@
+"""The whole loop through the real command line, killed at random moments; and its parts."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from alphago_zero.arena import MatchResult, is_decided, wilson_interval
+from alphago_zero.config import ConfigError, load_config
+from alphago_zero.constants import RunPaths
+from alphago_zero.inference import load_evaluator
+from alphago_zero.ladder import ladder_log
+from alphago_zero.loop import RunError, games_wanted, keep_config, lock_run
+from alphago_zero.model import list_models
+from alphago_zero.preprocessing import read_ledger, window
+from alphago_zero.records import read_examples
+from alphago_zero.runlog import append_line, elo_curve, read_lines, warnings
+from alphago_zero.sgf import read_sgf
+
+ROOT = Path(__file__).parent.parent
+SMALLER = ["--set", "selfplay.games=24", "--set", "selfplay.parallel_games=8", "--set", "evaluation.games=8"]
+
+
+def run(script, *arguments, **options):
+    command = [sys.executable, str(ROOT / script), *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, **options)
+
+
+def smoke_arguments(folder, generations):
+    return ["--config", ROOT / "configs/smoke.yaml", "--run-dir", folder, "--generations", generations, *SMALLER]
+
+
+def check_run(folder, generations):
+    """What must hold after a run, however often it was killed."""
+    paths, config = RunPaths(folder), load_config(ROOT / "configs/smoke.yaml")
+    models = list_models(paths)
+    assert len(models) == generations + 1
+    planes = np.zeros((1, 5, 5, 17), np.uint8)
+    for model in models:
+        p, _ = load_evaluator(model, 1).evaluate(planes)
+        assert p.sum() == pytest.approx(1, abs=1e-4)
+    ledger = read_ledger(paths)
+    games = [game for chunk in ledger for game in chunk.games]
+    assert len(games) == len(set(games))
+    held_out = [path.name for path in (paths.data / "holdout").glob("*/*.zz")]
+    numbers = [Path(game).name for game in games] + held_out
+    assert len(numbers) == len(set(numbers)), "a game was counted twice"
+    assert len(numbers) >= 24 * generations
+    for chunk in ledger:
+        examples = read_examples(paths.chunks / chunk.file, 5)
+        positions = sum(len(read_examples(paths.selfplay("") / game, 5)) for game in chunk.games)
+        assert len(examples) == chunk.positions == positions
+    assert window(ledger, config.training) == ledger
+    for path in paths.data.glob("sgf/0*/*/*.sgf"):
+        assert read_sgf(path).winner is not None
+    decisions = read_lines(paths.logs / "generations.jsonl")
+    assert [line["model"] for line in decisions] == [model.name for model in models[1:]]
+    best = models[0].name
+    for line in decisions:  # more than 55 % of all games, even where the match could be stopped early
+        assert line["promoted"] == (line["match"]["wins_a"] > 0.55 * 8)
+        assert line["match"]["b"] == best
+        best = line["model"] if line["promoted"] else best
+    assert paths.best.read_text().strip() == best
+    assert not list(folder.rglob(".*.tmp"))
+    assert list(paths.estimator.glob("events.out.tfevents.*"))
+
+
+@pytest.fixture(scope="module")
+def two_generations(tmp_path_factory):
+    """A run of two generations."""
+    folder = tmp_path_factory.mktemp("run")
+    finished = run("train.py", *smoke_arguments(folder, 2))
+    assert finished.returncode == 0, finished.stderr
+    assert "Traceback" not in finished.stderr and "eprecat" not in finished.stderr
+    return folder
+
+
+def test_two_generations_from_nothing(two_generations):
+    tmp_path = two_generations
+    check_run(tmp_path, 2)
+    status = json.loads(run("controller.py", "status", "--run-dir", tmp_path, "--json").stdout)
+    assert status["generation"] == 2 and status["stage"] == "selfplay" and len(status["models"]) == 3
+    assert status["games"] >= 48
+    match = run("controller.py", "evaluate", "latest", "0", "--games", 4, "--run-dir", tmp_path, "--json")
+    result = json.loads(match.stdout)
+    assert result["wins_a"] + result["wins_b"] + result["draws"] == result["games"] == 4
+    assert result["interval"][0] <= result["score"] <= result["interval"][1]
+
+
+def test_a_packed_run_goes_on_elsewhere(two_generations, tmp_path):
+    packed = run("scripts/pack_run.py", two_generations, tmp_path / "packed")
+    assert packed.returncode == 0, packed.stderr
+    model = list_models(RunPaths(tmp_path / "packed"))[-1].name
+    for points in (1.0, 1.0, 0.0):
+        append_line(ladder_log(RunPaths(tmp_path / "packed")), {"a": f"{model}@16", "b": "random", "points_a": points})
+    drawn = run("scripts/draw_learning.py", "--runs", tmp_path, "--images", tmp_path / "images")
+    assert f"| packed: {model}@16 |" in drawn.stdout, drawn.stderr
+    assert {path.name for path in (tmp_path / "images").iterdir()} == {"elo.svg", "curves.svg", "opening-packed.svg"}
+
+    finished = run("train.py", "--run-dir", tmp_path / "packed", "--generations", 3)
+    assert finished.returncode == 0, finished.stderr
+    paths = RunPaths(tmp_path / "packed")
+    assert [model.name.split("-")[0] for model in list_models(paths)][-2:] == ["000002", "000003"]
+    games = [Path(game).name for chunk in read_ledger(paths) for game in chunk.games]
+    assert len(games) == len(set(games))
+
+
+@pytest.mark.parametrize("kills", [4, pytest.param(100, marks=pytest.mark.slow)])
+def test_killed_at_any_moment_a_run_ends_the_same(tmp_path, kills):
+    luck = random.Random(0)
+    command = [sys.executable, ROOT / "train.py", *map(str, smoke_arguments(tmp_path, 2 if kills < 10 else 12))]
+    for _ in range(kills):
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)
+        try:
+            process.wait(timeout=luck.uniform(3, 14))
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    finished = run("train.py", *smoke_arguments(tmp_path, 2 if kills < 10 else 12))
+    assert finished.returncode == 0, finished.stderr
+    check_run(tmp_path, 2 if kills < 10 else 12)
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of its own, and a function that sets its size."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+
+    def mount(size, *options):
+        command = ["mount", "-t", "tmpfs", "-o", ",".join([f"size={size}", *options]), "tmpfs", folder]
+        return subprocess.run(command, capture_output=True).returncode == 0
+
+    if not mount("700k"):
+        pytest.skip("a small file system can be mounted only by root, on Linux")
+    yield folder, lambda size: mount(size, "remount")
+    subprocess.run(["umount", folder], check=True)
+
+
+def test_a_full_disk_stops_the_run_with_a_clear_line_and_it_goes_on_when_there_is_room(small_disk):
+    folder, resize = small_disk
+    for size in ("700k", "2500k", "5m"):  # full in self-play, in training, and later
+        assert resize(size)
+        stopped = run("train.py", *smoke_arguments(folder, 2))
+        assert stopped.returncode == 1
+        assert "the disk is full" in stopped.stderr.splitlines()[-1] and "Traceback" not in stopped.stderr
+    assert resize("500m")
+    finished = run("train.py", *smoke_arguments(folder, 2))
+    assert finished.returncode == 0, finished.stderr
+    check_run(folder, 2)
+
+
+@pytest.mark.parametrize("seconds", [0.3, 8])  # workers are being started, or at work
+def test_control_c_ends_in_seconds_and_says_how_to_go_on(tmp_path, seconds):
+    command = [sys.executable, ROOT / "train.py", *map(str, smoke_arguments(tmp_path, 50))]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    while not (tmp_path / "logs/train.log").exists():
+        time.sleep(0.05)
+    time.sleep(seconds)
+    os.killpg(process.pid, signal.SIGINT)  # all of them, as a terminal does
+    _, errors = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert "goes on from here" in errors and "Traceback" not in errors
+
+
+@pytest.mark.parametrize(
+    "script, arguments, culprit",
+    [
+        ("train.py", ["--config", "no-such.yaml"], "no-such.yaml"),
+        ("train.py", ["--set", "search.redouts=3"], "readouts"),
+        ("train.py", ["--set", "search.readouts=many"], "search.readouts"),
+        ("train.py", ["--run-dir", "/proc/no/such"], "/proc/no/such"),
+        ("train.py", ["--generations", "-1"], "--generations"),
+        ("train.py", ["--hours", "nan"], "--hours"),
+        ("train.py", ["--nonsense"], "--nonsense"),
+        ("controller.py", [], "selfplay"),
+        ("controller.py", ["evaluate", "models/A", "models/B"], "models/A"),
+        ("controller.py", ["selfplay"], "latest"),
+        ("controller.py", ["status", "--run-dir", "no-such-run"], "no-such-run"),
+        ("controller.py", ["no-such-command"], "no-such-command"),
+    ],
+)
+def test_a_mistake_gets_one_line_and_exit_code_2(tmp_path, script, arguments, culprit):
+    finished = run(script, *arguments, cwd=tmp_path)
+    assert finished.returncode == 2
+    (line,) = finished.stderr.splitlines()
+    assert culprit in line
+    assert not finished.stdout
+
+
+def test_a_run_directory_is_used_by_one_loop_at_a_time(tmp_path):
+    paths = RunPaths(tmp_path)
+    with lock_run(paths):
+        with pytest.raises(RunError, match=str(os.getpid())):
+            with lock_run(paths):
+                pass
+    with lock_run(paths):  # free again
+        pass
+
+
+def test_a_run_keeps_its_board_and_network(tmp_path):
+    paths = RunPaths(tmp_path)
+    keep_config(paths, load_config(None, ["search.readouts=10"]))
+    keep_config(paths, load_config(None, ["search.readouts=20"]))
+    with pytest.raises(ConfigError, match=r"network\.filters"):
+        keep_config(paths, load_config(None, ["network.filters=3"]))
+
+
+def test_a_damaged_config_of_a_run_is_named(tmp_path):
+    (tmp_path / "config.json").write_text('{"game": {"boa')
+    with pytest.raises(RunError, match="config.json is damaged"):
+        keep_config(RunPaths(tmp_path), load_config())
+
+
+def test_games_are_counted_from_the_verdict_on_the_newest_model(tmp_path):
+    paths, newest = RunPaths(tmp_path), SimpleNamespace(name="000002-new-cod", version=2)
+    config = load_config(None, ["selfplay.games=10"])
+    for model, games in (("000001-old-cod", 400), ("000002-new-cod", 807)):
+        append_line(paths.logs / "generations.jsonl", {"model": model, "games": games})
+    assert games_wanted(paths, config, newest, 812) == 817, "whatever selfplay.games was before"
+    assert games_wanted(paths, config, newest, 700) == 710, "after a move, without the games that were left behind"
+
+
+def test_a_torn_last_line_is_left_out(tmp_path):
+    path = tmp_path / "log.jsonl"
+    append_line(path, {"model": "a"})
+    with open(path, "a") as file:
+        file.write('5\n{"model": "b", "wi')
+    append_line(path, {"model": "c"})
+    assert [line["model"] for line in read_lines(path)] == ["a", "c"]
+
+
+def test_the_gate_wants_more_than_55_percent():
+    assert not is_decided(MatchResult("a", "b", wins_a=55, wins_b=44), games=100, threshold=0.55)
+    assert is_decided(MatchResult("a", "b", wins_a=56, wins_b=0), games=100, threshold=0.55)
+    assert is_decided(MatchResult("a", "b", wins_a=0, wins_b=45), games=100, threshold=0.55)
+
+
+def test_interval_of_an_even_match():
+    low, high = wilson_interval(0.5, 100)
+    assert low == pytest.approx(0.404, abs=0.001) and high == pytest.approx(0.596, abs=0.001)
+
+
+def test_elo_of_three_wins_in_four():
+    match = {"wins_a": 75, "wins_b": 25, "draws": 0}
+    decisions = [{"model": "m1", "promoted": True, "match": match}, {"model": "m2", "promoted": False, "match": match}]
+    assert [point["elo"] for point in elo_curve(decisions)] == [189, 189]
+
+
+SANE = {"pass_rate": 0.05, "black_wins": 0.5, "length": 70, "pi_entropy": 2.0}
+
+
+@pytest.mark.parametrize(
+    "figure, value, word",
+    [("pass_rate", 0.3, "passes"), ("black_wins", 0.97, "Black"), ("length", 3, "moves"), ("pi_entropy", 0.1, "pi")],
+)
+def test_a_collapse_is_noticed(figure, value, word):
+    assert warnings(SANE) == []
+    (warning,) = warnings({**SANE, figure: value})
+    assert word in warning and "try" in warning
