@@ -1,0 +1,1 @@
+"""The page: play against a model, review games, watch a run learn. `server.py` has the map; docs/page.md the manual."""
