@@ -13,7 +13,6 @@ import math
 import multiprocessing
 import multiprocessing.connection
 import re
-import signal
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -26,7 +25,7 @@ from alphago_zero.config import Config
 from alphago_zero.errors import UserError
 from alphago_zero.files import atomic_write_text
 from alphago_zero.go import BLACK
-from alphago_zero.interrupts import children_unharmed
+from alphago_zero.interrupts import children_unharmed, let_signals_end, obey_signals
 from alphago_zero.match import Match, MatchGame
 from alphago_zero.players import PlayerSpec, common_rules
 from alphago_zero.workers import WorkerError, available_cores
@@ -279,16 +278,25 @@ def _listen(workers: dict) -> Iterator[MatchGame]:
 
 
 def _match_process(a, b, config, numbers, games, seed, sender) -> None:
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that programs are ended, too
-    parent = multiprocessing.parent_process()
+    outcome = None
     try:
-        with contextlib.closing(Match(a, b, config, numbers, games, seed)) as match:
-            while not match.is_over and parent.is_alive():
-                for game in match.ply():
-                    sender.send(game)
-    except BrokenPipeError:  # the parent was killed
-        sys.exit(1)
+        obey_signals()  # so that programs are ended, too
+        _play_and_send(a, b, config, numbers, games, seed, sender)
     except UserError as error:
-        sender.send(error)
+        outcome = error
+    except (BrokenPipeError, KeyboardInterrupt):  # the parent was killed, or wants no more games
+        sys.exit(1)
     except Exception as error:  # the parent reports it: nothing is swallowed
-        sender.send(WorkerError(f"match: {type(error).__name__}: {error}"))
+        outcome = WorkerError(f"match: {type(error).__name__}: {error}")
+    finally:
+        let_signals_end()  # nothing is left to be ended with care
+    if outcome:
+        sender.send(outcome)
+
+
+def _play_and_send(a, b, config, numbers, games, seed, sender) -> None:
+    parent = multiprocessing.parent_process()
+    with contextlib.closing(Match(a, b, config, numbers, games, seed)) as match:
+        while not match.is_over and parent.is_alive():
+            for game in match.ply():
+                sender.send(game)
