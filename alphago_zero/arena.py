@@ -278,20 +278,27 @@ def _listen(workers: dict) -> Iterator[MatchGame]:
 
 
 def _match_process(a, b, config, numbers, games, seed, sender) -> None:
-    outcome = None
     try:
-        obey_signals()  # so that programs are ended, too
-        _play_and_send(a, b, config, numbers, games, seed, sender)
-    except UserError as error:
-        outcome = error
+        outcome = _outcome(a, b, config, numbers, games, seed, sender)
+        let_signals_end()  # nothing is left to be ended with care
     except (BrokenPipeError, KeyboardInterrupt):  # the parent was killed, or wants no more games
         sys.exit(1)
-    except Exception as error:  # the parent reports it: nothing is swallowed
-        outcome = WorkerError(f"match: {type(error).__name__}: {error}")
-    finally:
-        let_signals_end()  # nothing is left to be ended with care
     if outcome:
         sender.send(outcome)
+
+
+def _outcome(a, b, config, numbers, games, seed, sender) -> Exception | None:
+    """Play and send the games; what the parent is to raise, if anything."""
+    obey_signals()  # so that programs are ended, too
+    try:
+        _play_and_send(a, b, config, numbers, games, seed, sender)
+    except BrokenPipeError:
+        raise
+    except UserError as error:
+        return error
+    except Exception as error:  # the parent reports it: nothing is swallowed
+        return WorkerError(f"match: {type(error).__name__}: {error}")
+    return None
 
 
 def _play_and_send(a, b, config, numbers, games, seed, sender) -> None:
