@@ -421,7 +421,7 @@ def export_latest_checkpoint_model(paths: RunPaths, config: Config) -> Path:
         with atomic_path(model_file(prefix, suffix)) as temporary:
             shutil.copyfile(checkpoint + suffix, temporary)
     atomic_write_bytes(model_file(prefix, ".pb"), graph)
-    ledger = read_ledger(paths)
+    ledger = read_ledger(paths) if parent else []  # random weights have learned from no game, even if there are some
     info = ModelInfo(
         name=prefix.name,
         version=version,

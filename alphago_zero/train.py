@@ -11,6 +11,7 @@ from collections.abc import Callable
 import argh
 from absl import logging
 
+from alphago_zero.constants import RunPaths
 from alphago_zero.controller import NAMES, Parser, open_run, run_safely
 from alphago_zero.interrupts import obey_signals
 
@@ -31,6 +32,7 @@ def _limit(number: type) -> Callable:
 @argh.arg("--set", action="append", metavar="PART.KEY=VALUE", help="change one value; as often as needed")
 @argh.arg("--config", help="a file like configs/fast.yaml; default: what the run last used, or the defaults")
 @argh.arg("--run-dir", help="where the run keeps its files")
+@argh.arg("--games-from", metavar="RUN", help="learn first from another run's games: so a larger network begins well")
 @argh.arg("--engine", choices=["local", "ray"], help="who works: this computer's processes, or actors of Ray")
 @argh.arg("--address", help="HOST:PORT of a Ray cluster, or auto; default: a new one on this computer")
 @argh.arg("--generations", type=_limit(int), help="stop when so many models were trained")
@@ -40,6 +42,7 @@ def train(
     config: str | None = None,
     run_dir: str = ".",
     set: list | None = None,
+    games_from: str | None = None,
     engine: str = "local",
     address: str | None = None,
     generations: int | None = None,
@@ -48,12 +51,15 @@ def train(
 ) -> None:
     """Learn Go from nothing. Example: train.py --config configs/fast.yaml --run-dir runs/first --hours 3"""
     from alphago_zero.engines import open_engine
+    from alphago_zero.growth import adopt_games
     from alphago_zero.loop import Loop, LoopAtOnce, keep_config, lock_run
 
     paths, configuration = open_run(config, run_dir, set)
     obey_signals()
     with lock_run(paths):
         keep_config(paths, configuration)
+        if games_from:
+            adopt_games(paths, RunPaths(games_from), configuration)
         paths.logs.mkdir(parents=True, exist_ok=True)
         log = python_logging.FileHandler(paths.logs / "train.log", encoding="utf-8")
         log.setFormatter(python_logging.Formatter("%(asctime)s %(levelname)s %(message)s"))

@@ -19,7 +19,7 @@ from alphago_zero.constants import RunPaths
 from alphago_zero.inference import load_evaluator
 from alphago_zero.ladder import ladder_log
 from alphago_zero.loop import RunError, games_wanted, keep_config, lock_run
-from alphago_zero.model import list_models
+from alphago_zero.model import list_models, load_model_info
 from alphago_zero.preprocessing import read_ledger, window
 from alphago_zero.records import read_examples
 from alphago_zero.runlog import append_line, elo_curve, read_lines, warnings
@@ -111,6 +111,21 @@ def test_a_packed_run_goes_on_elsewhere(two_generations, tmp_path):
     assert [model.name.split("-")[0] for model in list_models(paths)][-2:] == ["000002", "000003"]
     games = [Path(game).name for chunk in read_ledger(paths) for game in chunk.games]
     assert len(games) == len(set(games))
+
+
+def test_a_larger_network_learns_first_from_the_games_of_a_smaller_one(two_generations, tmp_path):
+    shape = ["--set", "network.filters=24", "--games-from", two_generations]
+    for generations in (1, 2):
+        finished = run("train.py", *smoke_arguments(tmp_path, generations), *shape)
+        assert finished.returncode == 0, finished.stderr
+        check = read_lines(tmp_path / "logs/generations.jsonl")
+        assert len(check) == generations
+    given = sum(len(chunk.games) for chunk in read_ledger(RunPaths(two_generations)))
+    first, second = check
+    assert (first["games"], second["games"]) == (given, given + 24)
+    assert first["evaluations"] == 0 and first["training"]["policy_loss"] > 0, "it played before it had learned"
+    assert first["positions"] == sum(chunk.positions for chunk in read_ledger(RunPaths(two_generations)))
+    assert load_model_info(list_models(RunPaths(tmp_path))[-1]).network.filters == 24
 
 
 @pytest.mark.parametrize("kills", [4, pytest.param(100, marks=pytest.mark.slow)])
