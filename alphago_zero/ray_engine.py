@@ -504,4 +504,3 @@ def tell_places(config: Config) -> None:
                 kind,
                 resources.get(kind, 0),
             )
-

@@ -20,7 +20,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from alphago_zero.constants import RunPaths  # noqa: E402
 from alphago_zero.features import extract_features  # noqa: E402
 from alphago_zero.go import BoardState  # noqa: E402
+from alphago_zero.growth import origin_path  # noqa: E402
 from alphago_zero.inference import load_evaluator  # noqa: E402
+from alphago_zero.ladder import ladder_log  # noqa: E402
 from alphago_zero.model import SUFFIXES, list_models, load_model_info, model_file, resolve_model  # noqa: E402
 from alphago_zero.preprocessing import ledger_path  # noqa: E402
 from alphago_zero.runlog import generations_log, selfplay_log  # noqa: E402
@@ -50,9 +52,10 @@ def pack(run: str, folder: str) -> None:
     (target / "estimator_working_dir/checkpoint").write_text(
         f'model_checkpoint_path: "{checkpoint}"\nall_model_checkpoint_paths: "{checkpoint}"\n', encoding="utf-8"
     )
-    for path in (paths.root / "config.json", paths.best, ledger_path(paths), generations_log(paths)):
+    for path in (paths.root / "config.json", origin_path(paths), paths.best, ledger_path(paths)):
         copy(path)
-    copy(paths.logs / "ladder.jsonl")
+    for path in (generations_log(paths), ladder_log(paths)):
+        copy(path)
     lines = selfplay_log(paths).read_text(encoding="utf-8").splitlines()[-_GAMES:]
     (target / "logs/selfplay.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
     (target / "opening.json").write_text(json.dumps(_opening(list_models(paths))), encoding="utf-8")

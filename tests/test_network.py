@@ -32,9 +32,7 @@ from alphago_zero.records import RecordError, make_examples
 
 v1 = tf.compat.v1
 SMALL = ["game.board_size=5", "network.filters=8", "network.blocks=1", "network.value_hidden=16"]
-CONFIG = load_config(
-    None, [*SMALL, "training.batch_size=32", "training.checkpoint_steps=10", "training.precision=f32"]
-)
+CONFIG = load_config(None, [*SMALL, "training.batch_size=32", "training.checkpoint_steps=10", "training.precision=f32"])
 
 
 def random_positions(count, size=5, seed=0, ownership=False):
