@@ -116,6 +116,8 @@ def table(generations: list, rows: int = 5) -> str:
 def warnings(line: dict) -> list:
     """What looks like a collapse in the figures of a generation, its likely cause, and what to try."""
     found = []
+    if not line["length"]:  # no game was played: the network learned from those of another run
+        return found
     if line["pass_rate"] > 0.15:
         found.append(
             f"{100 * line['pass_rate']:.0f} % of all moves are passes: the players may have learned to pass at once; "

@@ -279,5 +279,6 @@ SANE = {"pass_rate": 0.05, "black_wins": 0.5, "length": 70, "pi_entropy": 2.0}
 )
 def test_a_collapse_is_noticed(figure, value, word):
     assert warnings(SANE) == []
+    assert warnings({**dict.fromkeys(SANE, 0.0), "model": "000001-a-b"}) == []  # it learned from another run's games
     (warning,) = warnings({**SANE, figure: value})
     assert word in warning and "try" in warning
