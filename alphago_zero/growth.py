@@ -18,7 +18,7 @@ from alphago_zero.constants import GAME_SUFFIX, RunPaths
 from alphago_zero.errors import UserError
 from alphago_zero.files import atomic_write_text
 from alphago_zero.preprocessing import Chunk, ledger_path, read_ledger, window
-from alphago_zero.runlog import generations_log, read_lines
+from alphago_zero.runlog import read_generations, read_lines
 
 
 def adopt_games(paths: RunPaths, source: RunPaths, config: Config) -> None:
@@ -60,8 +60,8 @@ def _check_rules(source: RunPaths, config: Config) -> None:
 
 def _cost(source: RunPaths) -> dict:
     """CPU time and games until now, with those of the run that it had its own first games from."""
-    lines = read_lines(generations_log(source))
-    before = read_lines(origin_path(source))[:1] or [{"cpu_s": 0.0, "games": 0}]
+    lines = read_generations(source)
+    before = read_lines(origin_path(source), "cpu_s")[:1] or [{"cpu_s": 0.0, "games": 0}]
     return {
         "cpu_s": round(before[0]["cpu_s"] + sum(line.get("cpu_s", 0.0) for line in lines), 1),
         "games": before[0]["games"] + _count(read_ledger(source)),

@@ -29,7 +29,7 @@ from alphago_zero.match import MatchGame
 from alphago_zero.model import list_models, load_model_info, resolve_model
 from alphago_zero.players import PlayerError, PlayerSpec, common_rules, parse_player
 from alphago_zero.ratings import Ratings, rate
-from alphago_zero.runlog import append_line, generations_log, read_lines
+from alphago_zero.runlog import append_line, read_generations, read_lines
 
 GNU_GO = "gtp:gnugo --mode gtp --level {} --chinese-rules --positional-superko --forbid-suicide --capture-all-dead"
 ANCHORS = ("random", "uct:1000", GNU_GO.format(1), GNU_GO.format(10))  # the first is 0 on the scale
@@ -102,7 +102,7 @@ def play_ladder(
     deadline = None if minutes is None else time.monotonic() + 60 * minutes
     labels = [spec.label for spec in specs]
     while True:
-        wins = count_wins(read_lines(ladder_log(paths)), labels)
+        wins = count_wins(read_lines(ladder_log(paths), "points_a"), labels)
         total = int(round(wins.sum()))
         on_game(total)
         if total >= games or (deadline is not None and time.monotonic() >= deadline):
@@ -165,7 +165,7 @@ def most_telling_pair(wins: np.ndarray) -> tuple[int, int]:
 
 def standings(paths: RunPaths, labels: Sequence[str]) -> list[Standing]:
     """All players asked for and all in the file, strongest first; the first of `labels` is 0."""
-    lines = read_lines(ladder_log(paths))
+    lines = read_lines(ladder_log(paths), "points_a")
     known = [label for line in lines for label in (line["a"], line["b"])]
     everyone = list(dict.fromkeys([*labels, *known]))
     wins = count_wins(lines, everyone)
@@ -182,7 +182,7 @@ def standings(paths: RunPaths, labels: Sequence[str]) -> list[Standing]:
 
 def _history(paths: RunPaths) -> dict:
     """(generation, hours, CPU hours, games of self-play) of each model of the run, by name."""
-    generations = {line["model"]: line for line in read_lines(generations_log(paths))}
+    generations = {line["model"]: line for line in read_generations(paths)}
     history, seconds, cpu_seconds = {}, 0.0, 0.0
     for prefix in list_models(paths):
         info, line = load_model_info(prefix), generations.get(prefix.name)

@@ -34,9 +34,9 @@ from alphago_zero.quantization import ensure_quantized
 from alphago_zero.runlog import (
     append_line,
     generations_log,
-    read_lines,
+    read_games,
+    read_generations,
     resignation_threshold,
-    selfplay_log,
     summary,
     table,
     warnings,
@@ -111,7 +111,7 @@ def games_wanted(paths: RunPaths, config: Config, newest: ModelInfo, games: int)
     They are counted from the verdict on the newest model, so that `selfplay.games` may change between two starts. (A
     model that was trained by hand has none; a run that left its games on another computer has fewer than it had.)
     """
-    verdicts = {line.get("model"): line.get("games", 0) for line in read_lines(generations_log(paths))}
+    verdicts = {line["model"]: line.get("games", 0) for line in read_generations(paths)}
     before = verdicts.get(newest.name, config.selfplay.games * newest.version)
     return min(before, games) + config.selfplay.games
 
@@ -123,7 +123,7 @@ class Loop:
         self._paths, self._config, self._engine, self._pool = paths, config, engine, engine.pool
         self._figures: dict = {}  # of self-play in the generation under way
         self._figures_of: dict = {}  # of a model's training, by its name
-        self._decisions = read_lines(generations_log(paths))
+        self._decisions = read_generations(paths)
         self._moves = 0  # played by now
         self._cpu_before = self._cpu_total()
 
@@ -233,7 +233,7 @@ class Loop:
     def _decide(self, newest: Path) -> None:
         began = time.monotonic()
         figures = {**self._figures_of.pop(newest.name, {}), **self.validate(newest), **self._gate(newest)}
-        games = read_lines(selfplay_log(self._paths))[-self._config.selfplay.games :]
+        games = read_games(self._paths)[-self._config.selfplay.games :]
         info = load_model_info(newest)
         line = {
             "model": newest.name,

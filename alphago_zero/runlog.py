@@ -20,6 +20,7 @@ from alphago_zero.constants import RunPaths
 from alphago_zero.selfplay import calibrate_resignation
 
 _RECENT_GAMES = 1000  # whose figures set the resignation threshold
+_NEWEST_BYTES = 8_000_000  # of the games' log, at some 250 a game
 
 
 def selfplay_log(paths: RunPaths) -> Path:
@@ -30,14 +31,32 @@ def generations_log(paths: RunPaths) -> Path:
     return paths.logs / "generations.jsonl"
 
 
-def read_lines(path: Path) -> list:
-    """The objects of a JSON lines file; a line that a kill cut short is left out."""
+def read_lines(path: Path, key: str | None = None, newest_bytes: int | None = None) -> list:
+    """The objects of a JSON lines file that have this key, of all of it or of its newest part.
+
+    A line that a kill cut short, or that somebody else wrote, is left out.
+    """
+    if not path.exists():
+        return []
+    with open(path, "rb") as file:
+        if newest_bytes is not None:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - newest_bytes))
+        text = file.read().decode("utf-8", errors="replace")
     lines = []
-    if path.exists():
-        for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
-            with contextlib.suppress(json.JSONDecodeError):
-                lines.append(json.loads(line))
-    return [line for line in lines if isinstance(line, dict)]  # what is left of a line may be a number
+    for line in text.splitlines():
+        with contextlib.suppress(json.JSONDecodeError):
+            lines.append(json.loads(line))
+    return [line for line in lines if isinstance(line, dict) and (key is None or key in line)]
+
+
+def read_games(paths: RunPaths) -> list:
+    """The lines of the newest games of self-play: tens of thousands of them, however long a run is."""
+    return read_lines(selfplay_log(paths), "may_resign", newest_bytes=_NEWEST_BYTES)
+
+
+def read_generations(paths: RunPaths) -> list:
+    """The lines of all generations on which there is a verdict."""
+    return read_lines(generations_log(paths), "model")
 
 
 def append_line(path: Path, values: dict) -> None:
@@ -59,7 +78,7 @@ def append_lines(path: Path, lines: list) -> None:
 
 def resignation_threshold(paths: RunPaths, config: Config) -> tuple:
     """Set from the newest games that were played to their end (paper: fewer than 5 % false positives)."""
-    games = [game for game in read_lines(selfplay_log(paths)) if not game["may_resign"]][-_RECENT_GAMES:]
+    games = [game for game in read_games(paths) if not game["may_resign"]][-_RECENT_GAMES:]
     lows = [(game["winner_low"], game["loser_low"]) for game in games if game["result"] != "0"]
     settings = config.selfplay
     return calibrate_resignation(lows, settings.resign_false_positives, settings.resign_threshold)

@@ -11,7 +11,7 @@ from alphago_zero.constants import RunPaths
 from alphago_zero.loop import games_wanted, is_running
 from alphago_zero.model import list_models, load_model_info
 from alphago_zero.preprocessing import read_ledger, window
-from alphago_zero.runlog import elo_curve, generations_log, read_lines
+from alphago_zero.runlog import elo_curve, read_generations
 from alphago_zero.workers import finished_games
 
 _NEXT = {
@@ -25,7 +25,7 @@ _NEXT = {
 def read_status(paths: RunPaths, config: Config, running: bool | None = None) -> dict:
     """All figures of `status --json`. Whether the run is at work is asked of its lock, unless it is given."""
     models = [prefix.name for prefix in list_models(paths)]
-    decisions = read_lines(generations_log(paths))
+    decisions = read_generations(paths)
     decided = {line["model"] for line in decisions}
     ledger = read_ledger(paths)
     games = len(finished_games(paths))

@@ -22,7 +22,7 @@ from alphago_zero.constants import RunPaths  # noqa: E402
 from alphago_zero.growth import origin_path  # noqa: E402
 from alphago_zero.ladder import ANCHORS, count_wins, ladder_log, short_name  # noqa: E402
 from alphago_zero.ratings import rate  # noqa: E402
-from alphago_zero.runlog import generations_log, read_lines  # noqa: E402
+from alphago_zero.runlog import generations_log, read_generations, read_lines  # noqa: E402
 
 _COLORS = {"fast": "#c8501e", "large": "#8a1c4a", "default": "#2f6db3"}
 
@@ -44,7 +44,7 @@ def draw(runs: str = "docs/runs", images: str = "docs/images") -> None:
 
 def _history(folder: Path) -> list:
     """The generations of a run, with the CPU hours until then (those of the run whose games it began with included)."""
-    lines = read_lines(generations_log(RunPaths(folder)))
+    lines = read_generations(RunPaths(folder))
     before = sum(line["cpu_s"] for line in read_lines(origin_path(RunPaths(folder))))
     hours = (before + np.cumsum([line["cpu_s"] for line in lines])) / 3600
     return [{**line, "cpu_hours": hour} for line, hour in zip(lines, hours)]

@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from alphago_zero.constants import RunPaths  # noqa: E402
-from alphago_zero.runlog import append_line, generations_log, read_lines  # noqa: E402
+from alphago_zero.runlog import append_line, read_generations, read_lines  # noqa: E402
 
 BASE = "base"
 EXPERIMENTS = {  # what is set otherwise than in configs/fast.yaml
@@ -69,7 +69,7 @@ def _experiment(folder: Path, name: str, minutes: float, cpu_minutes: float, gam
     settings = [word for override in EXPERIMENTS[name] for word in ("--set", override)]
     options = ["--config", "configs/fast.yaml", *settings, "--hours", f"{minutes / 60:.4f}"]
     _run("train.py", *options, "--run-dir", str(paths.root))
-    model, history = newest_within(read_lines(generations_log(paths)), 60 * cpu_minutes)
+    model, history = newest_within(read_generations(paths), 60 * cpu_minutes)
     line = {
         "name": name,
         "command": shlex.join(["train.py", *options]),

@@ -22,7 +22,7 @@ from alphago_zero.loop import RunError, games_wanted, keep_config, lock_run
 from alphago_zero.model import list_models, load_model_info
 from alphago_zero.preprocessing import read_ledger, window
 from alphago_zero.records import read_examples
-from alphago_zero.runlog import append_line, elo_curve, read_lines, warnings
+from alphago_zero.runlog import append_line, elo_curve, read_games, read_lines, selfplay_log, warnings
 from alphago_zero.sgf import read_sgf
 
 ROOT = Path(__file__).parent.parent
@@ -251,6 +251,15 @@ def test_a_torn_last_line_is_left_out(tmp_path):
         file.write('5\n{"model": "b", "wi')
     append_line(path, {"model": "c"})
     assert [line["model"] for line in read_lines(path)] == ["a", "c"]
+
+
+def test_of_a_long_log_the_newest_part_is_read(tmp_path):
+    paths = RunPaths(tmp_path)
+    for number in range(100):
+        append_line(selfplay_log(paths), {"game": number, "may_resign": True})
+    append_line(selfplay_log(paths), {"a": "line that somebody else wrote"})
+    assert [line["game"] for line in read_games(paths)] == list(range(100))
+    assert [line["game"] for line in read_lines(selfplay_log(paths), "game", newest_bytes=150)] == [97, 98, 99]
 
 
 def test_the_gate_wants_more_than_55_percent():

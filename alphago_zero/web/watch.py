@@ -24,7 +24,7 @@ from alphago_zero.arena import wilson_interval
 from alphago_zero.config import Config
 from alphago_zero.constants import RunPaths
 from alphago_zero.ladder import short_name
-from alphago_zero.runlog import generations_log, read_lines
+from alphago_zero.runlog import read_generations
 from alphago_zero.status import read_status
 from alphago_zero.web.limits import Refusal
 
@@ -123,7 +123,7 @@ def read_run(paths: RunPaths, config: Config) -> dict:
             "generations": {"type": "generations", **generations([], [], [])},
         }
     status = read_status(paths, config, running=_seems_to_run(paths))
-    lines = [line for line in read_lines(generations_log(paths)) if isinstance(line, dict) and "model" in line]
+    lines = read_generations(paths)
     shown = "generation stage games games_wanted games_per_generation positions best running hours disk_mb".split()
     return {
         "run": {"type": "run", **{key: status[key] for key in shown}, "models": status["models"]},
