@@ -62,6 +62,11 @@ class RunPaths:
         return self.data / "sgf" / model / "full"
 
     @property
+    def left_behind(self) -> Path:
+        """In a run that went on elsewhere: numbers of the games that lie on the first computer only."""
+        return self.root / "left_behind.json"
+
+    @property
     def logs(self) -> Path:
         return self.root / "logs"
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import itertools
+import json
 import multiprocessing
 import os
 import time
@@ -56,13 +57,20 @@ class Usage:
 
 
 def finished_games(paths: RunPaths) -> set:
-    """Numbers of the games that are on disk, or were taken into the training data."""
-    from alphago_zero.preprocessing import read_ledger
-
-    numbers = {int(Path(game).name.split(".")[0]) for chunk in read_ledger(paths) for game in chunk.games}
+    """Numbers of the games that are on disk, were taken into the training data, or were left on another computer."""
+    numbers = games_taken_in(paths)
+    if paths.left_behind.exists():
+        numbers.update(json.loads(paths.left_behind.read_text(encoding="utf-8")))
     for folder in ("selfplay", "holdout"):
         numbers.update(int(path.name.split(".")[0]) for path in game_files(paths.data / folder))
     return numbers
+
+
+def games_taken_in(paths: RunPaths) -> set:
+    """Numbers of the games that are in the training data."""
+    from alphago_zero.preprocessing import read_ledger
+
+    return {int(Path(game).name.split(".")[0]) for chunk in read_ledger(paths) for game in chunk.games}
 
 
 def write_finished_games(paths: RunPaths, games: list) -> None:

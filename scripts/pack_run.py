@@ -27,6 +27,7 @@ from alphago_zero.model import SUFFIXES, list_models, load_model_info, model_fil
 from alphago_zero.preprocessing import ledger_path  # noqa: E402
 from alphago_zero.runlog import generations_log, selfplay_log  # noqa: E402
 from alphago_zero.symmetries import COUNT, apply_to_policy  # noqa: E402
+from alphago_zero.workers import finished_games, games_taken_in  # noqa: E402
 
 _OPENINGS = 8  # models whose view of the empty board is kept
 _GAMES = 1000  # newest lines of the games' log: they set the resignation threshold
@@ -58,6 +59,9 @@ def pack(run: str, folder: str) -> None:
         copy(path)
     lines = selfplay_log(paths).read_text(encoding="utf-8").splitlines()[-_GAMES:]
     (target / "logs/selfplay.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    # The ledger tells which games were learned from. The others (held out, or not yet taken in) are not played again.
+    left_behind = sorted(finished_games(paths) - games_taken_in(paths))
+    (target / paths.left_behind.name).write_text(json.dumps(left_behind) + "\n", encoding="utf-8")
     (target / "opening.json").write_text(json.dumps(_opening(list_models(paths))), encoding="utf-8")
     size = sum(path.stat().st_size for path in target.rglob("*") if path.is_file())
     print(json.dumps({"folder": str(target), "megabytes": round(size / 1e6, 2)}))
