@@ -109,7 +109,7 @@ def server_process(folder: Path, *arguments: str):
             yield url, process
         finally:
             process.terminate()
-            process.wait(timeout=20)
+            process.wait(timeout=240)
             process.stdout.close()
             log.seek(0)
             told = log.read()

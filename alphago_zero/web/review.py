@@ -18,6 +18,7 @@ from typing import Callable
 
 from alphago_zero.analysis import PositionReport, analyze_game
 from alphago_zero.constants import RunPaths
+from alphago_zero.go import IllegalMove
 from alphago_zero.sgf import GameRecord, SgfError, read_sgf
 from alphago_zero.web.limits import Limits, Refusal, move_list, whole_number
 from alphago_zero.web.networks import Leash, SharedNetwork, Stopped
@@ -181,12 +182,18 @@ class ReviewBoard:
         """Show the position after `move` moves and a variation from there; think about it, if asked."""
         record, states = self._shelf.get(message)
         number = whole_number(message, "move", 0, len(states) - 1)
-        state = states[number]
+        state, variation, refused = states[number], [], None
         for move in move_list(message, "variation", record.rules.points, most=200):
-            state = state.play_move(move)
+            try:
+                state = state.play_move(move)
+            except IllegalMove as error:  # the page goes on from what was legal
+                refused = str(error)
+                break
+            variation.append(move)
         readouts = whole_number(message, "readouts", 0, self._desk.limits.readouts, 0)
+        question = whole_number(message, "question", 0, 2**31, 0)  # by which the page knows late answers
         await self._thinker.stop()
-        await self._send(position_message(state, game=message["game"], index=number))
+        await self._send(position_message(state, question=question, variation=variation, refused=refused))
         if readouts and not state.is_game_over:
             network = await self._network(message, record)
             self._thinker.set_position(state, network)

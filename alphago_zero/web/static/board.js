@@ -107,7 +107,10 @@ export class Board {
     const help = h("p", { class: "visually-hidden", id: newId("help") }, text.board.help);
     const grid = h("div", { role: "grid", class: "cells", "aria-label": this.label ?? text.board.label(size),
       "aria-describedby": help.id,
-      onclick: (event) => this.#at(event, (point) => { this.#move(point, false); this.#play(point); }),
+      onclick: (event) => this.#at(event, (point) => {
+        this.#move(point, false);
+        if (event.detail < 2) this.#play(point); // a double click puts down one stone
+      }),
       onkeydown: (event) => this.#key(event),
       onmouseover: (event) => this.#at(event, (point) => this.#point(point)),
       onmouseleave: () => this.#point(null),

@@ -14,7 +14,8 @@ export class ReviewPage {
   #game = null;
   #number = 0;
   #variation = [];
-  #position = null; // what the server said about a variation
+  #position = null; // what the server said about the position that is shown
+  #question = 0; // which position that is: answers about others come too late
   #reports = null;
   #thoughts = null;
   #looking = null;
@@ -182,6 +183,7 @@ export class ReviewPage {
   }
 
   #changed() {
+    this.#question += 1;
     this.#position = null;
     this.#thoughts = null;
     this.#show();
@@ -196,15 +198,16 @@ export class ReviewPage {
   #ask() {
     if (!this.#game) return;
     const known = this.#variation.length === 0 && this.#reports;
-    this.connection.send({ type: "look", game: this.#game.id, move: this.#number, variation: this.#variation,
-      readouts: this.thoughts.on && !known ? Number(this.readouts.value) : 0,
+    this.connection.send({ type: "look", game: this.#game.id, question: this.#question, move: this.#number,
+      variation: this.#variation, readouts: this.thoughts.on && !known ? Number(this.readouts.value) : 0,
       ...(this.model.value ? { model: this.model.value } : {}) });
   }
 
   #showPosition(position) {
-    if (!this.#game || position.game !== this.#game.id || position.index !== this.#number) return;
+    if (position.question !== this.#question) return;
     this.#position = position;
-    setText(this.error, "");
+    this.#variation = position.variation;
+    setText(this.error, position.refused ?? "");
     this.#show();
   }
 
@@ -244,11 +247,10 @@ export class ReviewPage {
     const position = this.#position;
     const size = game?.size ?? this.site.size;
     const tried = this.#variation.length;
-    const next = game?.moves[this.#number];
     const stones = position?.stones ?? game?.positions[this.#number] ?? ".".repeat(size * size);
     const last = position ? position.last_move : game?.moves[this.#number - 1]?.[1] ?? null;
     this.board.show({ stones: tried && !position ? this.shown ?? stones : stones, lastMove: last,
-      legal: position?.legal ?? null, playable: position && !position.over ? position.to_play : 0 });
+      legal: position?.legal ?? null, playable: game && !position?.over ? this.#toPlay() : 0 });
     this.shown = stones;
     setText(this.title, game ? text.review.players(game) : text.review.noGame);
     setText(this.facts, game ? text.review.facts(game) : BLANK);
@@ -257,13 +259,21 @@ export class ReviewPage {
     const where = tried ? text.review.variation(tried) : text.review.position(this.#number, game?.moves.length ?? 0);
     setText(this.where, game ? `${where}${tried ? "" : ` · ${text.review.try}`}` : BLANK);
     this.undo.disabled = this.back.disabled = !tried;
-    this.#showOpinions(game, next, tried, size);
+    this.#showOpinions(game, tried, size);
   }
 
-  #showOpinions(game, next, tried, size) {
+  /** Who is to move, even before the server has said so: nobody has to wait for it with a click. */
+  #toPlay() {
+    if (this.#position) return this.#position.to_play;
+    const { moves, first } = this.#game;
+    const [last] = moves[this.#number - 1] ?? [3 - first];
+    const [next] = moves[this.#number] ?? [3 - last];
+    return this.#variation.length % 2 ? 3 - next : next;
+  }
+
+  #showOpinions(game, tried, size) {
     const report = tried ? null : this.#reports?.[this.#number];
-    const toPlay = this.#position?.to_play ?? next?.[0] ?? 1;
-    this.thoughts.show(report ? reportAsThoughts(report, toPlay, size) : this.#thoughts);
+    this.thoughts.show(report ? reportAsThoughts(report, this.#toPlay(), size) : this.#thoughts);
     const rates = this.#reports ? this.#reports.map((entry) => entry.black_win_rate) : [...(game?.win_rates ?? [])];
     if (!this.#reports && this.#thoughts && !tried) rates[this.#number] = this.#thoughts.black_win_rate;
     const wrong = (this.#reports ?? []).map((entry, k) => [entry.loss ?? 0, k]).filter(([loss]) => loss >= MISTAKE)
