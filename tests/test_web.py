@@ -13,13 +13,14 @@ from urllib.parse import quote
 import aiohttp
 import numpy as np
 import pytest
-from web_server import CONFIG, GAME, ROOT, board, make_run, server_process, serving
+from web_server import CONFIG, GAME, ROOT, Board, board, make_run, server_process, serving
 
 from alphago_zero import model as models
 from alphago_zero.constants import RunPaths
 from alphago_zero.go import BLACK, WHITE, BoardState
 from alphago_zero.inference import load_evaluator
 from alphago_zero.loop import lock_run
+from alphago_zero.mcts import TreeSearch
 from alphago_zero.model import list_models
 from alphago_zero.runlog import append_line, generations_log
 from alphago_zero.sgf import read_sgf
@@ -225,6 +226,35 @@ def test_without_a_model_the_page_says_what_is_missing(tmp_path, monkeypatch):
             game = await (await client.post("/api/games", data=GAME)).json()
             assert len(game["positions"]) == 7
 
+    asyncio.run(visit())
+
+
+def test_the_page_is_served_while_the_kernels_are_compiled(run, monkeypatch):
+    begun, may_end, ended = threading.Event(), threading.Event(), threading.Event()
+    set_position = TreeSearch.set_position
+
+    def compile_first(*arguments):
+        begun.set()
+        may_end.wait(20)
+        ended.set()
+        return set_position(*arguments)
+
+    async def visit():
+        async with serving(run) as client:
+            await asyncio.to_thread(begun.wait)
+            for path in ("/", "/api/site"):
+                assert (await client.get(path)).status == 200
+            opening = asyncio.create_task(client.ws_connect("/ws/play"))
+            async with board(client, "/ws/watch") as watcher:
+                await watcher.wait_for("run")
+            assert not ended.is_set() and not opening.done()
+            may_end.set()
+            game = Board(await opening)
+            await game.send(type="new", color="black", readouts=1)
+            await game.wait_for("position")
+            await game.socket.close()
+
+    monkeypatch.setattr(TreeSearch, "set_position", compile_first)
     asyncio.run(visit())
 
 

@@ -20,6 +20,7 @@ import importlib.util
 import logging as python_logging
 import secrets
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Callable
 
@@ -126,6 +127,7 @@ class Page:
         if request.content_length is None or request.content_length > self.limits.message_bytes:
             raise Refusal("The question is too long.")
         question = parse_message(await request.read())
+        await self._compiled()
         return web.json_response(await self.judge.answer(question))
 
     # --- sockets ------------------------------------------------------------------------------------------------------
@@ -137,9 +139,9 @@ class Page:
         return await self._converse(request, lambda send: ReviewBoard(self.desk, send, self.shelf))
 
     async def _watch(self, request: web.Request) -> web.StreamResponse:
-        return await self._converse(request, self.watch.watcher)
+        return await self._converse(request, self.watch.watcher, searches=False)
 
-    async def _converse(self, request: web.Request, make: Callable) -> web.StreamResponse:
+    async def _converse(self, request: web.Request, make: Callable, searches: bool = True) -> web.StreamResponse:
         """Read messages until the page goes, says nothing for long, or says too much."""
         if len(self._sockets) >= self.limits.boards:
             return message(503, "Too many boards are open; close one, or try again later.")
@@ -149,6 +151,8 @@ class Page:
         self._sockets.add(socket)
         board = make(lambda answer: send(socket, answer))
         try:
+            if searches:
+                await self._compiled()
             await socket.prepare(request)
             await self._read(socket, board)
         except ConnectionError:
@@ -184,20 +188,25 @@ class Page:
     # --- beginning and end --------------------------------------------------------------------------------------------
 
     async def _warm_up(self, app: web.Application) -> None:
-        """Load the model and the compiled kernels before the first move asks for them."""
+        """Begin to load the model and to compile the kernels: in a thread with a loop of its own, since the first time
+        on a computer it takes long, and the page is served meanwhile."""
+        self._warming = asyncio.create_task(asyncio.to_thread(asyncio.run, self._rehearse()))
 
-        async def warm_up() -> None:
-            board = PlayBoard(self.desk, _nobody)
-            try:
-                await board.handle({"type": "new", "color": "white", "readouts": 16})
-                await board.thought()
-                await board.handle({"type": "score"})
-                await board.thought()
-            except UserError as error:  # there is no model yet, or it is damaged
-                logging.warning("%s", error)
-            await board.close()
+    async def _rehearse(self) -> None:
+        """A move and a count that nobody sees."""
+        board = PlayBoard(replace(self.desk, counts=asyncio.Semaphore()), _nobody)
+        try:
+            await board.handle({"type": "new", "color": "white", "readouts": 16})
+            await board.thought()
+            await board.handle({"type": "score"})
+            await board.thought()
+        except UserError as error:  # there is no model yet, or it is damaged
+            logging.warning("%s", error)
+        await board.close()
 
-        self._warming = asyncio.create_task(warm_up())
+    async def _compiled(self) -> None:
+        """Wait for the kernels: whoever needed one now would compile it in the loop, and all others would wait."""
+        await asyncio.wait({self._warming})
 
     async def _close_sockets(self, app: web.Application) -> None:
         goodbye = {"code": WSCloseCode.GOING_AWAY, "message": b"the server is closing"}
