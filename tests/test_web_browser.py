@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from web_server import GAME, ROOT, make_run, server_process
 
+from alphago_zero.constants import GAME_SUFFIX
 from alphago_zero.runlog import append_line, generations_log
 from alphago_zero.sgf import read_sgf
 
@@ -222,7 +223,11 @@ def test_a_file_is_reviewed(visit, tmp_path):
     page.keyboard.press("End")
     expect(page.get_by_text("Move 6 of 6")).to_be_visible()
     box = page.locator(".catcher").bounding_box()
-    page.mouse.click(box["x"] + 0.2 * box["width"], box["y"] + box["height"] / 2)  # of at least ten moves
+    page.mouse.move(box["x"] + 0.2 * box["width"], box["y"] + box["height"] / 2)  # of at least ten moves
+    page.mouse.down()
+    page.keyboard.press("Home")  # draws the curve anew under the finger
+    expect(page.get_by_text("Move 0 of 6")).to_be_visible()
+    page.mouse.up()
     expect(page.get_by_text("Move 2 of 6")).to_be_visible()
     expect(page.get_by_text("close")).to_be_visible()
     point(page, "B2").click()
@@ -282,7 +287,15 @@ def test_a_run_is_watched_while_it_goes_on(visit, serve, tmp_path):
     expect(page.locator(".strip .judged")).to_have_count(2)
     point(page, "C3").click()  # the position that all generations judge
     expect(page.locator(".strip .layer-stones circle")).to_have_count(2)
-    page.locator(".latest button").first.click()
+    games = page.locator(".latest button")
+    games.first.focus()
+    sgf = next(paths.sgf_clean(first).glob("*.sgf"))
+    shutil.copy(sgf, sgf.with_name("00000007.sgf"))
+    (paths.data / "selfplay" / first).mkdir(parents=True)
+    (paths.data / "selfplay" / first / f"00000007{GAME_SUFFIX}").touch()  # with its record a game counts
+    expect(games).to_have_count(3)
+    expect(games.nth(1)).to_be_focused()  # news takes nothing out of anybody's hand
+    page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="Ada – Bob")).to_be_visible()
     assert page.url.endswith("#review")
 

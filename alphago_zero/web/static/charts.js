@@ -13,6 +13,7 @@ class Chart {
     this.box = h("div", { class: "chart-box" });
     this.box.style.height = `${height / 16}rem`;
     this.root = d3.select(this.box).append("svg").attr({ role: "img", "aria-label": label });
+    this.drawing = this.root.append("g");
     this.element = h("figure", { class: "chart" }, this.box);
     this.width = 0;
     new ResizeObserver(() => this.redraw()).observe(this.box);
@@ -24,8 +25,8 @@ class Chart {
     if (width < 60) return;
     Object.assign(this, { width, unit });
     this.root.attr({ width: width * unit, height: this.height * unit, viewBox: `0 0 ${width} ${this.height}` });
-    this.root.selectAll("*").remove();
-    this.draw(this.root, width, this.height);
+    this.drawing.selectAll("*").remove();
+    this.draw(this.drawing, width, this.height);
   }
 
   axes(root, x, y, { xTicks = 6, yTicks = 4, yFormat = null, xFormat = d3.format("d") } = {}) {
@@ -46,8 +47,14 @@ export class WinCurve extends Chart {
 
   constructor({ label, onMove = null, height = 132 }) {
     super({ height, label });
-    this.onMove = onMove;
-    if (onMove) this.element.classList.add("clickable");
+    if (!onMove) return;
+    this.element.classList.add("clickable");
+    // It stays while the curve is drawn anew: what goes between press and release takes the click with it.
+    this.catcher = this.root.append("rect").attr({ class: "catcher", x: MARGIN.left, y: 0, height: height - MARGIN.bottom })
+      .on("click", () => {
+        const move = Math.round(this.scale.invert(d3.mouse(this.catcher.node())[0]));
+        onMove(Math.min(Math.max(move, 0), Math.max(this.#rates.length - 1, 0)));
+      });
   }
 
   show(rates, current, mistakes = []) {
@@ -73,15 +80,8 @@ export class WinCurve extends Chart {
     root.selectAll("circle.mistake").data(this.#mistakes.filter((k) => (this.#rates[k] ?? null) !== null)).enter()
       .append("circle").attr({ class: "mistake", r: 3.5, cx: (k) => x(k), cy: (k) => y(this.#rates[k]) });
     root.append("line").attr({ class: "cursor", x1: x(this.#current), x2: x(this.#current), y1: y(0), y2: y(1) });
-    if (this.onMove) {
-      const { onMove } = this;
-      const most = Math.max(this.#rates.length - 1, 0);
-      root.append("rect").attr({ class: "catcher", x: MARGIN.left, y: 0, width: x(last) - x(0),
-        height: height - MARGIN.bottom }).on("click", function click() {
-        const move = Math.round(x.invert(d3.mouse(this)[0]));
-        onMove(Math.min(Math.max(move, 0), most));
-      });
-    }
+    this.scale = x;
+    this.catcher?.attr({ width: x(last) - x(0) });
   }
 }
 

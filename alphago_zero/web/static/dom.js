@@ -53,6 +53,18 @@ export function modelOptions(site) {
     text.play.modelName(entry, entry.name === site.default)));
 }
 
+/** One element an entry, in order. Those that are there already stay in the document: a click or the focus on them, too. */
+export function showList(parent, entries, key, make) {
+  const there = new Map([...parent.children].map((element) => [element.dataset.key, element]));
+  const wanted = entries.map((entry) => {
+    const element = there.get(key(entry)) ?? make(entry);
+    element.dataset.key = key(entry);
+    return element;
+  });
+  for (const element of there.values()) if (!wanted.includes(element)) element.remove();
+  wanted.forEach((element, k) => { if (parent.children[k] !== element) parent.insertBefore(element, parent.children[k] ?? null); });
+}
+
 /** What was kept for this tab, or null. */
 export function recall(key) {
   try { return JSON.parse(sessionStorage.getItem(key)); } catch { return null; }

@@ -34,6 +34,7 @@ class Judged {
 
 export class Lab {
   #moves = [];
+  #shown = []; // the moves that the board shows
   #models = [];
   #round = 0;
   #small = [];
@@ -83,10 +84,9 @@ export class Lab {
   #buttons() { this.undo.disabled = this.clear.disabled = this.#moves.length === 0; }
 
   #set(moves) {
-    const before = this.#moves;
     this.#moves = moves;
     this.#buttons();
-    this.#judgeAll(before);
+    this.#judgeAll();
   }
 
   async #ask(model) {
@@ -94,10 +94,10 @@ export class Lab {
   }
 
   /** Newest first, since that is what one looks at; the board itself shows the answer of the first asked. */
-  async #judgeAll(before = null) {
+  async #judgeAll() {
     const round = ++this.#round;
     setText(this.error, "");
-    if (!await this.#compare(before, round)) return;
+    if (!await this.#compare(round)) return;
     for (const judged of [...this.#small].reverse()) {
       if (round !== this.#round) return;
       try {
@@ -109,7 +109,7 @@ export class Lab {
     }
   }
 
-  async #compare(before = null, round = this.#round) {
+  async #compare(round = this.#round) {
     for (const { select, judged } of this.pair) {
       if (!select.value) continue;
       try {
@@ -118,14 +118,14 @@ export class Lab {
         judged.name = answer.model;
         setText(judged.title, answer.model);
         judged.show(answer);
+        this.#shown = this.#moves;
         this.board.setSize(answer.size);
         this.board.show({ stones: answer.stones, lastMove: answer.last_move, playable: answer.to_play });
       } catch (error) {
+        if (round !== this.#round) return false;
         setText(this.error, error.message);
-        if (before) { // an illegal move: as if it had not been tried
-          this.#moves = before;
-          this.#buttons();
-        }
+        this.#moves = this.#shown; // an illegal move: as if it had not been tried
+        this.#buttons();
         return false;
       }
     }

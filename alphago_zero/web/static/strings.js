@@ -18,7 +18,7 @@ const player = (name) => /^\d+-/.test(name) ? String(Number.parseInt(name, 10)) 
 
 /** "Match 3 – 2, game 12" */
 function gameName({ path, black, white, match }) {
-  const number = path.split("/").pop().replace(/^0*(?=.)|\.sgf$/g, "");
+  const number = path.split("/").pop().replace(/^0+(?=\d)|\.sgf$/g, "");
   return `${match ? `Match ${player(black)} – ${player(white)}` : `Self-play of ${player(black)}`}, game ${number}`;
 }
 

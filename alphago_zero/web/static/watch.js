@@ -2,7 +2,7 @@
 
 import { ask, Connection, stateWords } from "./api.js";
 import { GenerationChart } from "./charts.js";
-import { BLANK, h, setText } from "./dom.js";
+import { BLANK, h, setText, showList } from "./dom.js";
 import { Lab } from "./lab.js";
 import { text } from "./strings.js";
 
@@ -164,9 +164,9 @@ export class WatchPage {
       setText(this.error, error.message);
       return;
     }
-    this.games.replaceChildren(...(games.length ? games.map((game) => h("li", null,
-      h("button", { type: "button", title: game.path, onclick: () => this.openPage("review", { path: game.path }) },
-        h("span", null, text.watch.game(game)), h("span", null, game.result), h("span", null, text.watch.moves(game.moves)))))
-      : [h("li", { class: "quiet-text" }, text.watch.noGames)]));
+    showList(this.games, games.length ? games : [null], (game) => game?.path ?? "", (game) => h("li", null, game
+      ? h("button", { type: "button", title: game.path, onclick: () => this.openPage("review", { path: game.path }) },
+        h("span", null, text.watch.game(game)), h("span", null, game.result), h("span", null, text.watch.moves(game.moves)))
+      : h("span", { class: "quiet-text" }, text.watch.noGames)));
   }
 }
