@@ -357,7 +357,7 @@ def run_safely(command: Callable[[], None], when_stopped: str = "what was finish
         else:
             hint = error.strerror or str(error)
         logging.error("%s", f"{program}: {error.filename or ''}: {hint}".replace(": : ", ": "))
-        sys.exit(1)
+        sys.exit(2 if isinstance(error, PermissionError) else 1)
     except Exception:  # a fault of the program: the run's log has it, too
         logging.exception("%s: unexpected", program)
         sys.exit(1)

@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -133,20 +134,33 @@ def test_a_larger_network_learns_first_from_the_games_of_a_smaller_one(two_gener
     assert load_model_info(list_models(RunPaths(tmp_path))[-1]).network.filters == 24
 
 
+def lines_told(folder):
+    """Of all logs: a line a game and a line or more a stage."""
+    return sum(len(path.read_bytes().splitlines()) for path in folder.glob("logs/*"))
+
+
+def kill_somewhere(folder, luck):
+    """Start the run, and kill it some lines further on, and then at any moment, however slow the computer is."""
+    command = [sys.executable, ROOT / "train.py", *map(str, smoke_arguments(folder, 1000))]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    began, enough = time.monotonic(), lines_told(folder) + luck.randrange(30)
+    while lines_told(folder) < enough and process.poll() is None:
+        time.sleep(0.02)
+    time.sleep(luck.uniform(0, 1 + (time.monotonic() - began) / 4))
+    assert process.poll() is None, f"it ended by itself: {process.stderr.read()}"
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+
+
 @pytest.mark.parametrize("kills", [4, pytest.param(100, marks=pytest.mark.slow)])
 def test_killed_at_any_moment_a_run_ends_the_same(tmp_path, kills):
     luck = random.Random(0)
-    command = [sys.executable, ROOT / "train.py", *map(str, smoke_arguments(tmp_path, 2 if kills < 10 else 12))]
     for _ in range(kills):
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)
-        try:
-            process.wait(timeout=luck.uniform(3, 14))
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-    finished = run("train.py", *smoke_arguments(tmp_path, 2 if kills < 10 else 12))
+        kill_somewhere(tmp_path, luck)
+    generations = max(2, len(list_models(RunPaths(tmp_path))))
+    finished = run("train.py", *smoke_arguments(tmp_path, generations))
     assert finished.returncode == 0, finished.stderr
-    check_run(tmp_path, 2 if kills < 10 else 12)
+    check_run(tmp_path, generations)
 
 
 @pytest.fixture
@@ -178,14 +192,21 @@ def test_a_full_disk_stops_the_run_with_a_clear_line_and_it_goes_on_when_there_i
     check_run(folder, 2)
 
 
-@pytest.mark.parametrize("seconds", [0.3, 8])  # workers are being started, or at work
-def test_control_c_ends_in_seconds_and_says_how_to_go_on(tmp_path, seconds):
+@pytest.mark.parametrize(
+    "send, number, seconds",
+    [
+        (os.killpg, signal.SIGINT, 0.3),  # all of them, as a terminal does; workers are being started
+        (os.killpg, signal.SIGINT, 8),  # or at work
+        (os.kill, signal.SIGTERM, 8),  # one of them, as `kill` does
+    ],
+)
+def test_control_c_and_kill_end_in_seconds_and_say_how_to_go_on(tmp_path, send, number, seconds):
     command = [sys.executable, ROOT / "train.py", *map(str, smoke_arguments(tmp_path, 50))]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
     while not (tmp_path / "logs/train.log").exists():
         time.sleep(0.05)
     time.sleep(seconds)
-    os.killpg(process.pid, signal.SIGINT)  # all of them, as a terminal does
+    send(process.pid, number)
     _, errors = process.communicate(timeout=20)
     assert process.returncode == 130
     assert "goes on from here" in errors and "Traceback" not in errors
@@ -214,6 +235,20 @@ def test_a_mistake_gets_one_line_and_exit_code_2(tmp_path, script, arguments, cu
     (line,) = finished.stderr.splitlines()
     assert culprit in line
     assert not finished.stdout
+
+
+@pytest.mark.skipif(not shutil.which("setpriv") or os.geteuid() != 0, reason="takes from root what opens any file")
+@pytest.mark.parametrize("command", [["train.py"], ["controller.py", "status"], ["controller.py", "selfplay"]])
+def test_an_unreadable_run_directory_gets_one_line_and_exit_code_2(tmp_path, command):
+    folder = tmp_path / "secret"
+    folder.mkdir(mode=0)
+    as_others = ["setpriv", "--bounding-set=-dac_override,-dac_read_search", sys.executable]
+    script, *arguments = command
+    command = [*as_others, ROOT / script, *arguments, "--run-dir", folder]
+    finished = subprocess.run(command, capture_output=True, text=True)
+    assert finished.returncode == 2
+    (line,) = finished.stderr.splitlines()
+    assert str(folder) in line and "Permission denied" in line
 
 
 def test_a_run_directory_is_used_by_one_loop_at_a_time(tmp_path):
