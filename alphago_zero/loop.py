@@ -165,7 +165,7 @@ class Loop:
 
     def initialize(self) -> None:
         """Random weights, the first best player."""
-        if not list_models(self._paths):
+        if not list_models(self._paths) or not self._paths.best.is_file():  # which is written last
             from alphago_zero.network import initialize_random_model
 
             logging.info("random weights: %s", initialize_random_model(self._paths, self._config).name)
@@ -287,6 +287,7 @@ class Loop:
         settings = self._config.evaluation
         if not settings.gate:
             return {"promoted": True}
+        ensure_quantized(self._paths, self._config, newest)  # if it was published, and then came a kill
         best = resolve_model("best", self._paths)
         with tqdm.tqdm(total=settings.games, desc="evaluate", unit="game", disable=None) as progress:
             result = play_models(

@@ -235,7 +235,7 @@ def _dataset(batches: Callable[[], Iterator[Batch]], size: int):
 
 
 def initialize_random_model(paths: RunPaths, config: Config) -> Path:
-    """Version 0: random weights at step 0, published as the run's first and best model. Does nothing if it exists."""
+    """Version 0: random weights at step 0, published as the run's first and best model. Killed, call it again."""
     if not list_models(paths):
         paths.estimator.mkdir(parents=True, exist_ok=True)
         with tf.Graph().as_default(), v1.Session() as session:
@@ -247,8 +247,11 @@ def initialize_random_model(paths: RunPaths, config: Config) -> Path:
             model_fn(features, labels, tf.estimator.ModeKeys.TRAIN, params)
             session.run(v1.global_variables_initializer())
             v1.train.Saver().save(session, str(paths.estimator / "model.ckpt"), global_step=0)
-        promote(paths, export_latest_checkpoint_model(paths, config).name)
-    return list_models(paths)[0]
+        export_latest_checkpoint_model(paths, config)
+    first, *later = list_models(paths)
+    if not later:
+        promote(paths, first.name)
+    return first
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from alphago_zero.config import load_config
 from alphago_zero.constants import RunPaths
 from alphago_zero.go import BoardState
 from alphago_zero.inference import load_evaluator
-from alphago_zero.model import ModelError, list_models, load_model_info, model_file, resolve_model
+from alphago_zero.model import ModelError, list_models, load_model_info, model_file, promote, resolve_model
 from alphago_zero.network import (
     PolicyValueNetwork,
     export_latest_checkpoint_model,
@@ -189,6 +189,8 @@ def test_the_loop_of_a_run(tmp_path):
     first = initialize_random_model(paths, config)
     assert initialize_random_model(paths, config) == first == resolve_model("best", paths)
     assert export_latest_checkpoint_model(paths, config) == first
+    paths.best.unlink()  # killed before the promotion
+    assert initialize_random_model(paths, config) == first == resolve_model("best", paths)
     for number in range(4):
         write_game(
             paths.selfplay(first.name) / f"{number}.tfrecord.zz", *random_positions(40, seed=number, ownership=True)
@@ -204,6 +206,8 @@ def test_the_loop_of_a_run(tmp_path):
     assert (info.version, info.parent, info.steps, info.games, info.positions) == (1, first.name, 10, 4, 160)
     assert next_target_step(paths, config) == 10
     assert [prefix.name for prefix in list_models(paths)] == [first.name, second.name]
+    promote(paths, second.name)
+    assert initialize_random_model(paths, config) == first and resolve_model("best", paths) == second
     tags = {
         value.tag
         for file in paths.estimator.glob("events.out.tfevents*")
