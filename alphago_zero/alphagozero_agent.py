@@ -12,7 +12,7 @@ import numpy as np
 
 from alphago_zero.config import Config
 from alphago_zero.coordinates import to_gtp
-from alphago_zero.features import extract_features
+from alphago_zero.features import PLANES, extract_features
 from alphago_zero.go import BLACK, COLOR_NAMES, WHITE, BoardState, opponent
 from alphago_zero.mcts import MCTreeSearchNode, TreeSearch
 from alphago_zero.sgf import GameRecord, Note, resignation_result, score_result, write_sgf
@@ -102,8 +102,11 @@ class AlphaGoZeroAgent:
 
     def extract_data(self, winner: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """planes [T, N, N, 17], pi [T, moves], z [T] of the positions searched, in a game that `winner` won."""
-        planes, pi, colors = zip(*self._examples)
-        return np.stack(planes), np.stack(pi), outcomes(np.array(colors), winner)
+        rules = self.start.rules
+        planes, pi, colors = zip(*self._examples) if self._examples else ((), (), ())
+        planes = np.array(planes, np.uint8).reshape(-1, rules.board_size, rules.board_size, PLANES)
+        pi = np.array(pi, np.float32).reshape(-1, rules.points + 1)
+        return planes, pi, outcomes(np.array(colors), winner)
 
 
 def play_match(black: AlphaGoZeroAgent, white: AlphaGoZeroAgent, temperature_moves: int = 0) -> str:

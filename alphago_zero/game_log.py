@@ -147,7 +147,7 @@ def _record(trees, tree, root, log, k, pi):
     x[2 * points] = color == 1
     log.recorded[tree, k] = True
     log.pi_entropy[tree, k] = _entropy(pi)
-    log.p_entropy[tree, k] = _entropy(trees.root_P[tree])
+    log.p_entropy[tree, k] = _entropy(trees.root_P[tree] if trees.noisy[tree] == 2 else trees.P[root])
 
 
 @njit

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 import os
 import signal
 import threading
@@ -117,6 +118,14 @@ def test_holdout_does_not_depend_on_who_plays():
     assert {g.holdout for g in first} == {True, False}
 
 
+def test_the_entropy_of_p_is_that_of_each_position_even_without_a_search():
+    """With one simulation a move only the root is evaluated, and no noise comes to its priors."""
+    _, _, games = play_games(["search.readouts=1", "selfplay.resign_disabled=1", "game.max_moves=2"], count=30)
+    # No pass is allowed so early: 25 points, then 24.
+    expected = (math.log(25) + math.log(24)) / 2
+    assert [game.statistics["p_entropy"] for game in games] == [pytest.approx(expected, abs=1e-4)] * 30
+
+
 def test_new_weights_are_taken_up_in_the_middle_of_a_game():
     config = load_config(None, SMALL)
     worker = SelfplayWorker(config, np.random.default_rng(0))
@@ -171,6 +180,8 @@ def test_an_agent_plays_itself_to_the_end():
     assert record.result == result
     planes, pi, z = agent.extract_data(record.winner)
     assert len(planes) == len(pi) == len(z) == len(record.moves)
+    agent.initialize_game()  # to resign before the first move
+    assert [array.shape for array in agent.extract_data(WHITE)] == [(0, 5, 5, 17), (0, 26), (0,)]
 
 
 def test_two_agents_see_the_same_game():
