@@ -37,7 +37,7 @@ def _limit(number: type) -> Callable:
 @argh.arg("--address", help="HOST:PORT of a Ray cluster, or auto; default: a new one on this computer")
 @argh.arg("--generations", type=_limit(int), help="stop when so many models were trained")
 @argh.arg("--hours", type=_limit(float), help="stop after the generation in which so much time is up")
-@argh.arg("--games", type=_limit(int), help="stop when so many games were played")
+@argh.arg("--games", type=_limit(int), help="stop after the generation in which the run has so many games")
 def train(
     config: str | None = None,
     run_dir: str = ".",
