@@ -14,13 +14,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from alphago_zero import loop
 from alphago_zero.arena import MatchResult, is_decided, wilson_interval
 from alphago_zero.config import ConfigError, load_config
 from alphago_zero.constants import RunPaths
 from alphago_zero.inference import load_evaluator
 from alphago_zero.ladder import ladder_log
 from alphago_zero.loop import RunError, games_wanted, keep_config, lock_run
-from alphago_zero.model import list_models, load_model_info
+from alphago_zero.model import ModelInfo, list_models, load_model_info, promote, save_model_info
 from alphago_zero.preprocessing import read_ledger, window
 from alphago_zero.records import read_examples
 from alphago_zero.runlog import append_line, elo_curve, read_games, read_lines, selfplay_log, warnings
@@ -273,6 +274,31 @@ def test_a_damaged_config_of_a_run_is_named(tmp_path):
     (tmp_path / "config.json").write_text('{"game": {"boa')
     with pytest.raises(RunError, match="config.json is damaged"):
         keep_config(RunPaths(tmp_path), load_config())
+
+
+def loop_without_workers(paths, config):
+    return loop.Loop(paths, config, SimpleNamespace(pool=None, cpu_seconds=0.0, play_games=None))
+
+
+def test_killed_before_its_first_promotion_a_run_makes_up_for_it(tmp_path):
+    paths, config = RunPaths(tmp_path), load_config(ROOT / "configs/smoke.yaml")
+    for _ in range(2):
+        loop_without_workers(paths, config).initialize()
+        (model,) = list_models(paths)
+        assert paths.best.read_text().strip() == model.name
+        paths.best.unlink()
+
+
+def test_killed_before_the_int8_version_of_its_newest_model_a_run_makes_up_for_it(tmp_path, monkeypatch):
+    paths, config, done = RunPaths(tmp_path), load_config(), []
+    for version, name in enumerate(("000000-old-cod", "000001-new-cod")):
+        info = ModelInfo(name, version, config.game, config.network, graph_digest="")
+        save_model_info(paths.models / name, info)
+    promote(paths, "000000-old-cod")
+    monkeypatch.setattr(loop, "ensure_quantized", lambda paths, config, model: done.append(model.name))
+    monkeypatch.setattr(loop, "play_models", lambda *_, **__: done.append("match") or MatchResult("a", "b", wins_a=56))
+    assert loop_without_workers(paths, config)._gate(paths.models / "000001-new-cod")["promoted"]
+    assert done == ["000001-new-cod", "match"]
 
 
 def test_games_are_counted_from_the_verdict_on_the_newest_model(tmp_path):
