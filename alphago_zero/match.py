@@ -23,8 +23,8 @@ from alphago_zero.coordinates import to_gtp
 from alphago_zero.features import extract_features
 from alphago_zero.go import BLACK, COLOR_NAMES, EMPTY, BoardState, opponent
 from alphago_zero.players import Concession, PlayerError, PlayerSpec, load_match_evaluator, seat_player
+from alphago_zero.random_play import random_seed, sensible_random_move
 from alphago_zero.sgf import Note, score_result, write_sgf
-from alphago_zero.uct import random_seed, sensible_random_move
 
 _DRAWS_OF_AN_OPENING = 30  # tries for one that differs from all others
 

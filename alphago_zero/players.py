@@ -28,7 +28,8 @@ from alphago_zero.gtp_client import GtpDied, GtpError, GtpHang, GtpProgram, find
 from alphago_zero.inference import load_evaluator
 from alphago_zero.mcts import TreeSearch
 from alphago_zero.model import ModelError, load_model_info, resolve_model
-from alphago_zero.uct import UctSearch, random_seed, sensible_random_move
+from alphago_zero.random_play import random_seed, sensible_random_move
+from alphago_zero.uct import UctSearch
 
 KINDS = "a model (path, name, version, best, latest, shipped; @READOUTS), raw:MODEL, random, uct:N, gtp:COMMAND, human"
 _MOST_PLAYOUTS = 100_000  # of UCT: its tree takes a kilobyte a playout

@@ -26,12 +26,11 @@ from alphago_zero.go import (
     copy_position,
     empty_positions,
     geometry,
-    is_own_eye,
     opponent,
-    random_playout,
 )
 from alphago_zero.jit import njit
 from alphago_zero.mcts import TreeSearch
+from alphago_zero.random_play import is_own_eye, random_playout
 from alphago_zero.tree import TERMINAL
 
 CONTINUATIONS = 8

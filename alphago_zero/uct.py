@@ -20,19 +20,16 @@ from alphago_zero.go import (
     BoardState,
     Positions,
     Rules,
-    _random_below,
     area,
     copy_position,
     empty_positions,
     geometry,
     is_over,
-    is_own_eye,
     move_status,
     play,
-    random_move,
-    random_playout,
 )
 from alphago_zero.jit import njit
+from alphago_zero.random_play import is_own_eye, random_below, random_playout, random_seed
 
 NONE = -1  # no such node
 EXPLORATION = 0.7  # c
@@ -93,18 +90,6 @@ class UctSearch:
             self._random,
         )
         return int(tree.N[0].argmax())
-
-
-def random_seed(rng: np.random.Generator) -> np.ndarray:
-    """The state of the kernels' random numbers: uint64 [1]."""
-    return rng.integers(1, 2**63, size=1, dtype=np.uint64)
-
-
-def sensible_random_move(state: BoardState, random: np.ndarray) -> int:
-    """A uniformly random legal move that does not fill an own eye; the pass if there is none."""
-    hashes, rules = state.position_hashes, state.rules
-    tables = geometry(rules.board_size)
-    return int(random_move(state._positions, 0, tables, rules.allow_suicide, hashes, len(hashes), random))
 
 
 @njit
@@ -179,7 +164,7 @@ def _choose(tree, node, random):
             continue
         if N[move] == 0:
             untried += 1
-            if _random_below(random, untried) == 0:
+            if random_below(random, untried) == 0:
                 chosen = move
         elif untried == 0:
             score = W[move] / N[move] + np.float32(EXPLORATION) * np.sqrt(log_total / N[move])

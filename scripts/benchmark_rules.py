@@ -13,6 +13,7 @@ import numpy as np
 
 from alphago_zero import go
 from alphago_zero.jit import njit
+from alphago_zero.random_play import random_move, random_playout
 
 SIZE = 9
 
@@ -24,7 +25,7 @@ def random_games(games, geometry, fresh, positions, hashes, random):
     for _ in range(games):
         go.copy_position(fresh, 0, positions, 0)
         hashes[0] = 0
-        go.random_playout(positions, 0, geometry, False, 2 * geometry.points, hashes, 1, random)
+        random_playout(positions, 0, geometry, False, 2 * geometry.points, hashes, 1, random)
         moves += positions.move_number[0]
     return moves
 
@@ -38,7 +39,7 @@ def random_games_with_all_legal_moves(games, geometry, fresh, positions, hashes,
         hashes[0], number = 0, 1
         while not go.is_over(positions, 0, 2 * geometry.points):
             go.legal_moves(positions, 0, geometry, False, hashes, number, legal)
-            move = go.random_move(positions, 0, geometry, False, hashes, number, random)
+            move = random_move(positions, 0, geometry, False, hashes, number, random)
             go.play(positions, 0, move, geometry)
             hashes[number] = positions.hash[0]
             number += 1

@@ -5,7 +5,8 @@ import pytest
 
 from alphago_zero.coordinates import from_gtp, to_gtp
 from alphago_zero.go import BLACK, WHITE, BoardState, Rules
-from alphago_zero.uct import UctSearch, random_seed, sensible_random_move
+from alphago_zero.random_play import random_seed, sensible_random_move
+from alphago_zero.uct import UctSearch
 
 
 def best_move(board, playouts=1000, to_play=BLACK, komi=0.5):
