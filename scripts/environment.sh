@@ -39,7 +39,7 @@ set_up() { # requirements files
         make_environment
     fi
     for package in "$venv"/lib/python*/site-packages/*.dist-info; do
-        [ -e "$package/RECORD" ] || rm -rf "$package" # pip was stopped while it wrote this one
+        [ -e "$package/INSTALLER" ] || rm -rf "$package" # pip was stopped while it wrote this one: that file comes last
     done
     for file; do
         is_installed "$file" && continue
