@@ -16,7 +16,7 @@ from alphago_zero.go import BLACK, BoardState, Rules
 from alphago_zero.gtp_client import GtpDied, GtpHang, GtpProgram, GtpRefusal
 from alphago_zero.match import Match
 from alphago_zero.model import ModelError
-from alphago_zero.players import Concession, HumanPlayer, PlayerError, parse_player, seat_player
+from alphago_zero.players import Concession, HumanPlayer, PlayerError, RawPlayer, parse_player, seat_player
 from alphago_zero.sgf import read_sgf
 
 # A Go program as small as it can be, for 5x5: it plays four moves around the middle, then passes, and cannot count.
@@ -224,6 +224,18 @@ def test_the_client_tells_refusal_death_and_silence_apart(program):
 
 
 # --- people -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_raw_network_plays_its_strongest_legal_move():
+    class Opinionated:
+        def evaluate(self, planes):
+            p = np.tile(np.arange(26, dtype=np.float32), (len(planes), 1))
+            p[:, 25] = 0.5
+            return p / p.sum(axis=1, keepdims=True), np.zeros(len(planes), np.float32)
+
+    empty = BoardState(Rules(board_size=5))
+    states = [empty, empty.play_move(24), empty.play_move(24).play_move(23)]
+    assert RawPlayer(Opinionated()).choose([0, 1, 2], states) == [24, 23, 22]
 
 
 def test_a_person_is_asked_until_the_move_is_legal(monkeypatch, capsys):
