@@ -12,6 +12,7 @@ import difflib
 import hashlib
 import json
 import math
+import reprlib
 import typing
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -192,6 +193,19 @@ class Config:
         return hashlib.sha256(json.dumps(self.to_dict(), sort_keys=True).encode()).hexdigest()[:12]
 
 
+class _Loader(yaml.SafeLoader):
+    """YAML that refuses what PyYAML lets pass: a key that stands in a mapping twice."""
+
+    def construct_mapping(self, node, deep=False):
+        names = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+        for name in names:
+            if names.count(name) > 1:
+                raise yaml.constructor.ConstructorError(
+                    problem=f"{name} stands there twice", problem_mark=node.start_mark
+                )
+        return super().construct_mapping(node, deep)
+
+
 # What the parser raises; ValueError for a file that is not UTF-8 or a date like 2020-13-45.
 _NOT_YAML = (yaml.YAMLError, ValueError, RecursionError)
 
@@ -203,7 +217,7 @@ def load_config(path: str | Path | None = None, overrides: Iterable[str] = ()) -
     if path is not None:
         source = str(path)
         try:
-            values = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+            values = yaml.load(Path(path).read_text(encoding="utf-8"), _Loader)
         except OSError as error:
             raise ConfigError(f"cannot read config {source}: {error.strerror}") from None
         except _NOT_YAML as error:
@@ -220,7 +234,7 @@ def _apply_override(config: Config, override: str) -> Config:
     if not separator:
         raise ConfigError(f"{source}: expected part.key=value")
     try:
-        value = yaml.safe_load(text)
+        value = yaml.load(text, _Loader)
     except _NOT_YAML:
         raise ConfigError(f"{source}: the value is not valid YAML") from None
     values = config.to_dict()
@@ -272,16 +286,16 @@ def _check(value: Any, hint: Any, metadata: Any, key: str, source: str) -> Any:
         with contextlib.suppress(ValueError, OverflowError):  # YAML 1.1 reads 1e-4 as a string
             value = float(value)
     if not isinstance(value, hint) or (hint is not bool and isinstance(value, bool)):
-        raise ConfigError(f"{source}: {key} must be {_TYPE_NAMES[hint]}, not {value!r}")
+        raise ConfigError(f"{source}: {key} must be {_TYPE_NAMES[hint]}, not {reprlib.repr(value)}")
     allowed = metadata.get("allowed")
     if allowed and value not in allowed:
-        raise ConfigError(f"{source}: {key} must be one of {', '.join(allowed)}, not {value!r}")
+        raise ConfigError(f"{source}: {key} must be one of {', '.join(allowed)}, not {reprlib.repr(value)}")
     if hint is float and not math.isfinite(value):
-        raise ConfigError(f"{source}: {key} must be finite, not {value!r}")
+        raise ConfigError(f"{source}: {key} must be finite, not {reprlib.repr(value)}")
     low, high = metadata.get("low"), metadata.get("high")
     if (low is not None and not value >= low) or (high is not None and not value <= high):
         limits = f"at least {low:g}" if high is None else f"between {low:g} and {high:g}"
-        raise ConfigError(f"{source}: {key} must be {limits}, not {value!r}")
+        raise ConfigError(f"{source}: {key} must be {limits}, not {reprlib.repr(value)}")
     return value
 
 
@@ -290,7 +304,9 @@ _TYPE_NAMES = {int: "a whole number", float: "a number", bool: "true or false", 
 
 def _check_schedule(value: Any, key: str, source: str) -> tuple[tuple[int, float], ...]:
     """A list of [step, rate] pairs with rising steps, from step 0 on."""
-    complaint = ConfigError(f"{source}: {key} must be a list of [step, rate] pairs, steps rising from 0, not {value!r}")
+    complaint = ConfigError(
+        f"{source}: {key} must be a list of [step, rate] pairs, steps rising from 0, not {reprlib.repr(value)}"
+    )
     try:
         pairs = tuple((step, float(rate)) for step, rate in value)
     except (TypeError, ValueError, OverflowError):

@@ -74,6 +74,8 @@ def test_numbers_may_be_written_as_people_write_them(config_file):
         ("training: {l2: null}", "training.l2 must be a number, not None"),
         ("game: {board_size: 1}", "game: board_size must be between 2 and 19, not 1"),
         ("seed: -1", "seed must be between 0 and 4.29497e+09, not -1"),
+        ("seed: 1\nnetwork: {}\nseed: 2", "is not valid YAML: seed stands there twice"),
+        ("network: {blocks: 1, blocks: 2}", "is not valid YAML: blocks stands there twice"),
         ("a: [", "is not valid YAML"),
         ("seed: 2020-13-45", "is not valid YAML"),
         ("[" * 5000, "is not valid YAML"),
@@ -87,6 +89,14 @@ def test_what_does_not_fit_is_refused_with_file_and_key(config_file, text, compl
         load_config(path)
     assert str(path) in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_a_value_that_grows_without_end_is_not_printed_whole(config_file):
+    laughs = "\n".join(f"- &l{k} [*l{k - 1}, *l{k - 1}, *l{k - 1}]" for k in range(1, 40))
+    for text in (f"seed:\n- &l0 ha\n{laughs}", f"seed: {'ha' * 5000}", "seed: &a [*a]"):
+        with pytest.raises(ConfigError, match="seed must be a whole number, not ") as error:
+            load_config(config_file(text))
+        assert len(str(error.value)) < 5000
 
 
 @pytest.mark.parametrize(
