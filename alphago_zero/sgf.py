@@ -117,7 +117,8 @@ def write_sgf(record: GameRecord) -> str:
     for key, points in (("AB", record.black_setup), ("AW", record.white_setup)):
         if points:
             root[key] = [_raw(to_sgf(point, rules.board_size)) for point in points]
-    if record.black_setup or record.white_setup or record.to_play != BLACK:
+    first = record.moves[0][0] if record.moves else BLACK
+    if record.black_setup or record.white_setup or WHITE in (record.to_play, first):
         root["PL"] = [_raw(_LETTERS[record.to_play])]
     game = tree = sgf_grammar.Coarse_game_tree()
     nodes = [root, *_line(record.moves, rules.board_size)]

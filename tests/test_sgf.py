@@ -165,6 +165,13 @@ def test_a_third_pass_after_the_end_is_left_out():
     assert read("(;SZ[9];B[ee];W[];B[];W[])").moves == moves("E5", "pass", "pass")
 
 
+@pytest.mark.parametrize("to_play", [BLACK, WHITE])
+@pytest.mark.parametrize("first", [BLACK, WHITE])
+def test_whose_turn_it_was_is_read_back_whoever_moved(to_play, first):
+    record = GameRecord(rules=Rules(board_size=9), moves=((first, 40),), to_play=to_play)
+    assert read(write_sgf(record)) == record
+
+
 def test_two_moves_of_one_colour_in_a_row():
     record = read("(;SZ[9];B[ee];B[dd])")
     assert list(record.states())[-1].board.sum() == 2 * BLACK
