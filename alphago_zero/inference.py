@@ -17,6 +17,11 @@ from alphago_zero.features import PLANES
 from alphago_zero.model import ModelError, ModelInfo, load_graph, model_file
 from alphago_zero.quantization import int8_pays, load_int8_network, load_quantization
 
+# All that an exported graph is made of. TensorFlow has other operations, which read and write files.
+_OPERATIONS = frozenset(
+    "AddV2 Cast Const Conv2D Identity MatMul Placeholder Relu Reshape Softmax StridedSlice Tanh".split()
+)
+
 
 class Evaluator:
     """A model ready to evaluate batches of up to `batch_size`; its runtimes fill in `_run`."""
@@ -51,7 +56,7 @@ def load_evaluator(
     path = model_file(prefix, ".pb")
     try:
         return runtime(info, graph, path, batch_size, threads, precision)
-    except RuntimeError as error:  # OpenVINO's
+    except RuntimeError as error:
         reason = str(error).strip().splitlines()[-1]
         raise ModelError(f"{path} is not a network that {backend} can evaluate: {reason}") from None
 
@@ -140,9 +145,24 @@ class _TensorFlow(Evaluator):
         config = v1.ConfigProto(intra_op_parallelism_threads=threads, inter_op_parallelism_threads=1)
         config.gpu_options.allow_growth = True
         with tf.Graph().as_default() as loaded:
-            tf.import_graph_def(v1.GraphDef.FromString(graph), name="")
+            planes, p, v = self._import(tf, graph)
             session = v1.Session(graph=loaded, config=config)
-            self._call = session.make_callable(["policy:0", "value:0"], feed_list=["planes:0"])
+            self._call = session.make_callable([p, v], feed_list=[planes])
+
+    def _import(self, tf, graph: bytes) -> list:
+        """The tensors planes, policy and value of an exported graph; a graph that does anything else is refused."""
+        from google.protobuf.message import DecodeError
+
+        try:
+            definition = tf.compat.v1.GraphDef.FromString(graph)
+            foreign = {node.op for node in definition.node} - _OPERATIONS
+            if foreign:
+                raise ValueError(f"it has the operations {', '.join(sorted(foreign))}")
+            tensors = tf.import_graph_def(definition, name="", return_elements=["planes:0", "policy:0", "value:0"])
+            tensors[0].shape.assert_is_compatible_with(self._planes.shape)
+        except (DecodeError, ValueError) as error:
+            raise RuntimeError(str(error)) from None
+        return tensors
 
     def _run(self) -> tuple[np.ndarray, np.ndarray]:
         p, v = self._call(self._planes)

@@ -55,7 +55,7 @@ class ModelInfo:
         """Read strictly; `source` is how an error names the file."""
         try:
             values = json.loads(text)
-        except json.JSONDecodeError as error:
+        except (ValueError, RecursionError) as error:
             raise ModelError(f"{source} is damaged: {error}") from None
         required = {"name", "version", "rules", "network", "graph_digest"}
         if not isinstance(values, dict) or not required <= set(values):

@@ -51,6 +51,10 @@ class Quantization:
     p_error: float
     v_error: float
 
+    def __post_init__(self):
+        if not all(isinstance(error, (int, float)) for error in (self.p_error, self.v_error)):
+            raise ValueError("p_error and v_error must be numbers")
+
     @property
     def is_good(self) -> bool:
         return self.p_error <= MOST_P_ERROR and self.v_error <= MOST_V_ERROR
@@ -68,7 +72,7 @@ def load_quantization(prefix: str | Path) -> Quantization | None:
         quantization = Quantization(**json.loads(path.read_text(encoding="utf-8")))
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, TypeError) as error:
+    except (OSError, ValueError, TypeError, RecursionError) as error:
         raise ModelError(f"{path} is damaged: {error}") from None
     return quantization if quantization.graph_digest == load_model_info(prefix).graph_digest else None
 

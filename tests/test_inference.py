@@ -109,16 +109,48 @@ def test_what_a_runtime_cannot_do_is_told_in_one_line(trained_model, backend):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("graph", [b"", b"(;GM[1]SZ[9])" * 20], ids=["empty", "foreign"])
-def test_a_graph_that_is_none_is_named_in_one_line(trained_model, tmp_path, graph):
-    """Even where its description vouches for it."""
-    prefix = tmp_path / trained_model.name
+def vouch_for(graph, trained_model, folder, **changes):
+    """A model of any graph, whose description says that it is the right one."""
+    prefix = folder / trained_model.name
     model_file(prefix, ".pb").write_bytes(graph)
     info = json.loads(model_file(trained_model, ".json").read_text())
-    model_file(prefix, ".json").write_text(json.dumps({**info, "graph_digest": graph_digest(graph)}))
+    model_file(prefix, ".json").write_text(json.dumps({**info, "graph_digest": graph_digest(graph), **changes}))
+    return prefix
+
+
+@pytest.mark.parametrize("backend", ["openvino", "tensorflow"])
+@pytest.mark.parametrize("graph", [b"", b"(;GM[1]SZ[9])" * 20], ids=["empty", "foreign"])
+def test_a_graph_that_is_none_is_named_in_one_line(trained_model, tmp_path, graph, backend):
+    """Even where its description vouches for it."""
+    prefix = vouch_for(graph, trained_model, tmp_path)
     with pytest.raises(ModelError, match=f"{prefix}.pb is not a network") as caught:
-        load_evaluator(prefix, 1, backend="openvino")
+        load_evaluator(prefix, 1, backend=backend)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("backend", ["openvino", "tensorflow"])
+def test_a_graph_for_another_board_is_named_in_one_line(trained_model, tmp_path, backend):
+    graph = model_file(trained_model, ".pb").read_bytes()
+    prefix = vouch_for(graph, trained_model, tmp_path, rules={"board_size": 7})
+    with pytest.raises(ModelError, match=f"{prefix}.pb is not a network") as caught:
+        load_evaluator(prefix, 1, backend=backend)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("backend", ["openvino", "tensorflow"])
+def test_a_graph_that_would_write_a_file_is_refused(trained_model, tmp_path, backend):
+    from alphago_zero.quiet_tensorflow import tf
+
+    victim = tmp_path / "victim"
+    with tf.Graph().as_default() as graph:
+        planes = tf.compat.v1.placeholder(tf.uint8, [None, 9, 9, 17], name="planes")
+        with tf.control_dependencies([tf.io.write_file(str(victim), "taken over")]):
+            tf.fill([tf.shape(planes)[0], 82], 1 / 82, name="policy")
+        tf.zeros([tf.shape(planes)[0]], name="value")
+    prefix = vouch_for(graph.as_graph_def().SerializeToString(), trained_model, tmp_path)
+    with pytest.raises(ModelError, match=f"{prefix}.pb is not a network|WriteFile"):
+        load_evaluator(prefix, 1, backend=backend).evaluate(np.zeros((1, 9, 9, 17), np.uint8))
+    assert not victim.exists()
 
 
 ALONE = """

@@ -115,6 +115,11 @@ def damaged(change):
         (lambda text: text[:40].encode(), "is damaged"),
         (lambda text: b"\xff\xfe\x00", "is damaged: not UTF-8"),
         (lambda text: b"[1, 2]", "does not describe a model"),
+        (lambda text: b"[" * 100_000, "is damaged"),
+        (
+            lambda text: b'{"version": ' + b"9" * 5000 + b"}",
+            "is damaged|does not describe",
+        ),  # as Python's version says
         (lambda text: b"{}", "needs graph_digest, name, network, rules, version"),
         (damaged(lambda values: values.update(version="ten")), "version must be a whole number"),
         (damaged(lambda values: values["network"].update(filters=0)), "network.filters must be between"),

@@ -146,6 +146,21 @@ def test_damage_is_found(good, tmp_path, suffix):
         load_evaluator(tmp_path / prefix.name, 4, precision="int8")
 
 
+@pytest.mark.parametrize(
+    "content", [b"", b"\xff\xfe", b"null", b"{}", b"[" * 100_000, {"p_error": None}, {"v_error": "0.01"}, {"more": 1}]
+)
+def test_what_says_nothing_about_8_bits_is_named(good, tmp_path, content):
+    _, prefix, _ = good
+    for suffix in (".json", ".pb", ".int8"):
+        model_file(tmp_path / prefix.name, suffix).write_bytes(model_file(prefix, suffix).read_bytes())
+    file = model_file(tmp_path / prefix.name, ".int8")
+    if isinstance(content, dict):
+        content = json.dumps({**json.loads(file.read_text()), **content}).encode()
+    file.write_bytes(content)
+    with pytest.raises(ModelError, match=f"{file} is damaged"):
+        load_evaluator(tmp_path / prefix.name, 4)
+
+
 def test_other_weights_need_another_version(good, tmp_path):
     _, prefix, _ = good
     for path in prefix.parent.glob(f"{prefix.name}.*"):
