@@ -201,13 +201,18 @@ def in_background(function: Callable) -> Future:
 
 def private_stdout() -> Callable[[bytes], None]:
     """What writes to stdout. All others that do, native libraries included, write to stderr from now on."""
-    sys.stdout.flush()
+    while os.open(os.devnull, os.O_RDWR) <= 2:
+        pass  # one of the usual three was closed, and the next file to be opened would have taken its place
+    print(end="", flush=True)
     descriptor = os.dup(1)
     os.dup2(2, 1)
 
     def write(data: bytes) -> None:
-        while data:
-            data = data[os.write(descriptor, data) :]
+        try:
+            while data:
+                data = data[os.write(descriptor, data) :]
+        except OSError:
+            raise BrokenPipeError from None  # a full disk, a terminal that is gone: nobody hears the answers
 
     return write
 
@@ -232,7 +237,6 @@ def play_gtp(prefix, config, **options) -> None:
         pass  # the client is gone
     except KeyboardInterrupt:
         code = 130
-    sys.stderr.flush()
     os._exit(code)  # the loader may be deep in native code, where an orderly end of the interpreter would abort it
 
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -65,6 +66,14 @@ def test_the_process_ends_when_its_client_is_gone(run_dir):
     process.stdin.close()
     assert process.wait(TIMEOUT) == 0
     assert b"Traceback" not in process.stderr.read()
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-", ">/dev/full"])
+def test_whatever_is_missing_the_process_ends_well(run_dir, closed):
+    engine = shlex.join(command(run_dir, "--readouts", "2"))
+    done = run(["sh", "-c", f"(printf 'name\\ngenmove b\\nquit\\n') | {engine} {closed}"], "")
+    assert done.returncode == 0 and done.stderr == ""
+    assert re.fullmatch(r"= AlphaGo Zero\n\n= \w+\n\n=\n\n" if closed == "2>&-" else "", done.stdout)
 
 
 def test_an_analysis_streams_until_the_next_line(run_dir):
