@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os.path
 from typing import Callable
 
 import numpy as np
@@ -288,7 +289,7 @@ class Game:
         if len(words) > 1 and words[-1].isdecimal():
             *words, before = words
         try:
-            record = read_sgf(" ".join(words).strip('"'))
+            record = read_sgf(file_name(words))
             if record.rules.board_size != self.size:
                 raise SgfError(f"the game is on {record.rules.board_size}x{record.rules.board_size}")
             self._replay(record, len(record.moves) if before is None else max(int(before) - 1, 0))
@@ -321,7 +322,7 @@ class Game:
         text = write_sgf(record)
         if not words:
             return text.strip()
-        name = " ".join(words).strip('"')
+        name = file_name(words)
         try:
             atomic_write_text(name, text)
         except (OSError, ValueError) as error:
@@ -336,6 +337,14 @@ def parse_number(words: list[str], index: int, kind: type):
     except (IndexError, ValueError):
         expected = "a whole number" if kind is int else "a number"
         raise GtpError(f"syntax error: expected {expected}") from None
+
+
+def file_name(words: list[str]) -> str:
+    """All arguments together. A pipe or a device is refused: to read it may never end, to save would replace it."""
+    name = " ".join(words).strip('"')
+    if os.path.exists(name) and not os.path.isfile(name):
+        raise GtpError(f"not a file: {name}")
+    return name
 
 
 def fixed_handicap(size: int, count: int) -> list[int] | None:

@@ -596,6 +596,10 @@ ON_9x9 = {
         ? syntax error: expected a file name
         > printsgf /dev/null/game.sgf
         ? cannot save file: /dev/null/game.sgf: ...
+        > loadsgf /dev
+        ? not a file: /dev
+        > printsgf /dev
+        ? not a file: /dev
     """,
     # --- analysis -----------------------------------------------------------------------------------------------------
     "an analysis ends with the client's next line": """

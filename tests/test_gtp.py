@@ -346,6 +346,15 @@ def test_a_game_of_another_size_is_not_loaded(tmp_path):
     assert client.ask("list_stones b") == "E5"
 
 
+def test_a_pipe_is_neither_read_nor_replaced(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    client = Client()
+    assert client.send(f"loadsgf {pipe}") == f"? not a file: {pipe}\n\n"
+    assert client.send(f"printsgf {pipe}") == f"? not a file: {pipe}\n\n"
+    assert pipe.is_fifo()
+
+
 def test_a_judgement_is_made_once_for_a_position():
     class Counting(FlatNetwork):
         calls = 0
