@@ -348,6 +348,11 @@ class HumanPlayer(Player):
     def choose(self, boards, states):
         return [self._ask(state) for state in states]
 
+    def see(self, board, state, move, own):
+        after = state.play_move(move)
+        if after.is_game_over:
+            print(f"\n{after!r}", file=sys.stderr)
+
     def _ask(self, state: BoardState) -> int | Concession:
         print(f"\n{state!r}", file=sys.stderr)
         while True:
@@ -356,7 +361,8 @@ class HumanPlayer(Player):
             line = sys.stdin.readline()
             if not line:
                 raise PlayerError("human: the input ended before the game did")
-            if line.strip().lower() == "resign":
+            line = line.strip()
+            if line.lower() == "resign":
                 return Concession("R", "resigned")
             try:
                 move = from_gtp(line, state.size)

@@ -258,6 +258,14 @@ def test_a_person_plays_one_game_after_another_without_an_opening(monkeypatch, t
     assert result.games == 2 and result.wins_b == 2
 
 
+def test_a_person_sees_the_final_board(capsys):
+    state = BoardState(Rules(board_size=5)).pass_move()
+    HumanPlayer().see(0, BoardState(Rules(board_size=5)), 25, own=True)
+    assert not capsys.readouterr().err
+    HumanPlayer().see(0, state, 25, own=False)
+    assert "Move 2. Last move: pass." in capsys.readouterr().err
+
+
 def test_both_colours_take_turns_at_one_board(tmp_path):
     config = load_config(None, [*SMALL, "evaluation.parallel_games=1"])
     a = b = parse("random", tmp_path)
