@@ -8,7 +8,7 @@ one batch, several games share it.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Callable
@@ -26,6 +26,7 @@ from alphago_zero.sgf import GameRecord, Note, SgfError, Variation, read_sgf, wr
 DOUBTFUL, BAD, VERY_BAD = 0.05, 0.10, 0.25  # win rate that a move cost, from which it is marked
 _LONGEST_LINE = 12  # moves of a principal variation
 _MOST_CANDIDATES = 10
+_BATCHES_AT_ONCE = 16  # of positions: so few files' results are lost if the rest is stopped, and batches are still full
 
 
 @dataclass(frozen=True)
@@ -162,38 +163,63 @@ def _with_losses(record: GameRecord, reports: list[PositionReport]) -> list[Posi
 
 def analyze_files(
     files: Sequence[str | Path], model: Path, config: Config, *, readouts: int, batch: int = 64
-) -> list[dict]:
-    """Analyze SGF files together; beside each GAME.sgf come GAME.analyzed.sgf and GAME.analyzed.png."""
+) -> Iterator[dict]:
+    """Analyze SGF files together; beside each GAME.sgf come GAME.analyzed.sgf and GAME.analyzed.png.
+
+    All files are read before the first is analyzed; a summary comes as soon as a file's results are written.
+    """
     import tqdm
 
     from alphago_zero.inference import load_evaluator
     from alphago_zero.workers import available_cores
 
-    records = [read_sgf(file) for file in files]
+    games = [(Path(file), read_sgf(file)) for file in files]
     size = load_model_info(model).rules.board_size
-    for file, record in zip(files, records):
+    for file, record in games:
         _check_board(record, size, model.name, f"{file}: ")
     settings = config.inference
-    batch = min(batch, sum(len(record.moves) + 1 for record in records))
+    positions = sum(len(record.moves) + 1 for _, record in games)
+    batch = min(batch, positions)
     evaluator = load_evaluator(model, batch, available_cores(), settings.backend, settings.precision)
-    with tqdm.tqdm(desc="analyze", unit="readout", unit_scale=True, disable=None) as progress:
+    with tqdm.tqdm(total=positions, desc="analyze", unit="position", disable=None) as progress:
+        for group in _groups(games, _BATCHES_AT_ONCE * batch):
+            records = [record for _, record in group]
+            before, here = progress.n, sum(len(record.moves) + 1 for record in records)
 
-        def on_progress(done: int, total: int) -> None:
-            progress.total = total
-            progress.update(done - progress.n)
+            def on_progress(done: int, total: int, before=before, here=here) -> None:
+                progress.update(before + here * done // total - progress.n)
 
-        analyses = analyze_games(records, evaluator, config, readouts=readouts, on_progress=on_progress)
-    summaries = []
-    for file, record, reports in zip(map(Path, files), records, analyses):
-        sgf, picture = file.with_suffix(".analyzed.sgf"), file.with_suffix(".analyzed.png")
-        atomic_write_text(sgf, write_sgf(annotate(record, reports)))
-        draw_win_rate(picture, record, reports)
-        mistakes = sum(report.loss is not None and report.loss >= BAD for report in reports)
-        win_rates = [round(report.black_win_rate, 4) for report in reports]
-        losses = [None if report.loss is None else round(report.loss, 4) for report in reports]
-        figures = {"mistakes": mistakes, "black_win_rate": win_rates, "loss": losses}
-        summaries.append({"file": str(file), "sgf": str(sgf), "picture": str(picture), **figures})
-    return summaries
+            analyses = analyze_games(records, evaluator, config, readouts=readouts, on_progress=on_progress)
+            progress.update(before + here - progress.n)
+            for (file, record), reports in zip(group, analyses):
+                yield _write_analysis(file, record, reports)
+
+
+def _groups(games: list[tuple[Path, GameRecord]], positions: int) -> Iterator[list[tuple[Path, GameRecord]]]:
+    """The games in their order, so many at a time that they have as many positions."""
+    group: list = []
+    for game in games:
+        group.append(game)
+        if sum(len(record.moves) + 1 for _, record in group) >= positions:
+            yield group
+            group = []
+    if group:
+        yield group
+
+
+def _write_analysis(file: Path, record: GameRecord, reports: list[PositionReport]) -> dict:
+    """Write what was found beside the game; a summary."""
+    sgf, picture = file.with_suffix(".analyzed.sgf"), file.with_suffix(".analyzed.png")
+    atomic_write_text(sgf, write_sgf(annotate(record, reports)))
+    draw_win_rate(picture, record, reports)
+    return {
+        "file": str(file),
+        "sgf": str(sgf),
+        "picture": str(picture),
+        "mistakes": sum(report.loss is not None and report.loss >= BAD for report in reports),
+        "black_win_rate": [round(report.black_win_rate, 4) for report in reports],
+        "loss": [None if report.loss is None else round(report.loss, 4) for report in reports],
+    }
 
 
 # --- for people -------------------------------------------------------------------------------------------------------

@@ -143,6 +143,8 @@ def evaluate(
 
         def on_game(result, game) -> None:
             played.append(game)
+            if silent:
+                logging.info("Game %d: %s", len(played), ", ".join(filter(None, (game.result, game.reason))))
             progress.set_postfix_str(f"{result.wins_a} : {result.wins_b}", refresh=False)
             progress.update()
 
@@ -268,7 +270,8 @@ def analyze(
         raise ConfigError(f"--readouts must be at least 1, not {readouts}")
     prefix = resolve_model(model, paths) if model else default_model(paths)
     for summary in analyze_files(games, prefix, configuration, readouts=readouts):
-        print(json_format.dumps(summary) if json else "{file}: {mistakes} mistakes, {sgf}, {picture}".format(**summary))
+        line = json_format.dumps(summary) if json else "{file}: {mistakes} mistakes, {sgf}, {picture}".format(**summary)
+        print(line, flush=True)
 
 
 @_common

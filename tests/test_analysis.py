@@ -11,7 +11,7 @@ import pytest
 from fake_networks import EquivariantNetwork, ScoreNetwork
 from sgfmill import sgf as sgfmill
 
-from alphago_zero.analysis import analyze_game, analyze_games, annotate
+from alphago_zero.analysis import analyze_files, analyze_game, analyze_games, annotate
 from alphago_zero.config import load_config
 from alphago_zero.coordinates import from_gtp
 from alphago_zero.go import BLACK, WHITE, Rules
@@ -144,6 +144,22 @@ def test_an_annotated_game_is_read_by_sgfmill():
             assert len(siblings) == 1
     assert marked, "the network finds no mistake: the test shows nothing"
     assert read_sgf(write_sgf(annotated).encode()).moves == game.moves
+
+
+def test_what_is_finished_is_written_before_the_rest_is_looked_at(tmp_path):
+    from alphago_zero.constants import RunPaths
+    from alphago_zero.network import initialize_random_model
+
+    config = load_config(None, ["game.board_size=5", "network.filters=4", "network.blocks=1"])
+    model = initialize_random_model(RunPaths(tmp_path), config)
+    files = [tmp_path / f"{name}.sgf" for name in ("one", "two", "three")]
+    for file in files:
+        file.write_text(write_sgf(GAME))
+    summaries = analyze_files(files, model, config, readouts=2, batch=1)
+    assert next(summaries)["file"] == str(files[0])
+    next(summaries)
+    assert [file.with_suffix(".analyzed.sgf").exists() for file in files] == [True, True, False]
+    assert len(next(summaries)["loss"]) == 9 and next(summaries, None) is None
 
 
 def test_the_command_writes_a_copy_and_a_picture(tmp_path):
