@@ -72,8 +72,12 @@ def open_engine(name: str, paths: RunPaths, config: Config, address: str | None)
         if address:
             raise UserError(f"--address {address} is for --engine ray")
         return LocalEngine(paths, config)
-    from alphago_zero.ray_engine import RayEngine  # only here: nobody else needs Ray
-
+    try:
+        from alphago_zero.ray_engine import RayEngine  # only here: nobody else needs Ray
+    except ModuleNotFoundError as error:
+        if error.name != "ray":
+            raise
+        raise UserError("--engine ray needs Ray, which is not installed here: pip install '.[ray]'") from None
     return RayEngine(paths, config, address)
 
 

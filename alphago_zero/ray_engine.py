@@ -1,192 +1,47 @@
 """Ray: the same loop over many computers, all parts at work at the same time (`train.py --engine ray`; docs/scale.md).
 
-The driver is the process that runs the loop. It has the run directory, and it alone writes there. Its actors share no
-files with it:
-    SelfplayActor   a worker of `workers.py` in a thread: commands go in, finished games come out as bytes
-    StageActor      the learner and the evaluators: stages of `engines.py` on a mirror of the files that they read
-A model's bytes are put into the object store once, which brings them to a node once, whatever number of actors works
-there. Nothing is lost when an actor or a node dies: games that were not written are played again, a training goes on
-from the checkpoint in the run directory, a match with the games that are missing.
+The driver is the process that runs the loop. It has the run directory, and it alone writes there. Here is what it sees
+of the actors (`ray_actors.py`): those of self-play as workers of the pool, learner and evaluators as stages whose files
+it publishes. A model's bytes are put into the object store once, which brings them to a node once, whatever number of
+actors works there. Nothing is lost when an actor or a node dies: games that were not written are played again, a
+training goes on from the checkpoint in the run directory, a match with the games that are missing.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import getpass
 import hashlib
-import os
 import queue
-import shutil
-import socket
-import tempfile
 import threading
-import time
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
+import ray
 from absl import logging
 
 from alphago_zero.arena import shares
 from alphago_zero.config import Config
 from alphago_zero.constants import RunPaths
-from alphago_zero.engines import Learning, learn, validate
-from alphago_zero.errors import Failure, UserError
-from alphago_zero.files import atomic_write_files
-from alphago_zero.match import Match, MatchGame
-from alphago_zero.mirror import (
-    Mirror,
-    Sent,
-    drop_old_checkpoints,
-    files_to_learn,
-    files_to_validate,
-    inference_files,
-    is_alive,
-    publication_order,
-    publish,
-)
-from alphago_zero.workers import SelfplayPool, Usage, Worker, WorkerError, serve
-
-os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing phones home
-warnings.filterwarnings("ignore", category=FutureWarning, module="ray")  # of what later releases of Ray will change
-os.environ.setdefault("RAY_worker_niceness", "0")  # else actors give way to every other program
-try:
-    import ray
-except ImportError:
-    raise UserError("--engine ray needs Ray, which is not installed here: pip install '.[ray]'") from None
+from alphago_zero.engines import Learning
+from alphago_zero.errors import Failure
+from alphago_zero.match import MatchGame
+from alphago_zero.mirror import Sent, drop_old_checkpoints, files_to_learn, files_to_validate, inference_files, publish
+from alphago_zero.ray_actors import SelfplayActor, StageActor, drain
+from alphago_zero.ray_cluster import connect, count_actors, tell_places
+from alphago_zero.workers import SelfplayPool, Worker, WorkerError
 
 _MOST_DEATHS = 5  # of a learner or evaluator in one task
-_KEPT_MODELS = 8  # on a node's disk
 _LONG_POLL = 60.0  # seconds that an actor with nothing to say keeps the driver waiting
 
 
-# --- on the nodes -----------------------------------------------------------------------------------------------------
-
-
-def scratch_folder(run: str) -> Path:
-    """A folder for this run on this node, for nobody else's eyes."""
-    root = Path(tempfile.gettempdir()) / f"alphago-zero-{getpass.getuser()}"
-    root.mkdir(mode=0o700, exist_ok=True)
-    if root.is_symlink() or root.stat().st_uid != os.getuid():
-        raise UserError(f"{root} belongs to somebody else")
-    folder = root / run
-    folder.mkdir(exist_ok=True)
-    return folder
-
-
-def keep_model(run: str, label: str, files: dict) -> Path:
-    """The model's prefix in this node's cache; `label` is its name and a fingerprint of its contents."""
-    models = scratch_folder(run) / "models"
-    folder, name = models / label, label.rpartition(".")[0]
-    if not (folder / f"{name}.json").exists():
-        atomic_write_files({folder / f"{name}{suffix}": data for suffix, data in files.items() if suffix != ".json"})
-        atomic_write_files({folder / f"{name}.json": files[".json"]})  # last: with it, the model is there
-        for old in sorted(models.iterdir(), key=lambda path: path.stat().st_mtime)[:-_KEPT_MODELS]:
-            shutil.rmtree(old, ignore_errors=True)
-    return folder / name
-
-
-class _ThreadPipe:
-    """The worker's end of what a pipe is between processes."""
-
-    def __init__(self):
-        self.commands: queue.SimpleQueue = queue.SimpleQueue()
-        self.messages: queue.SimpleQueue = queue.SimpleQueue()
-
-    def poll(self) -> bool:
-        return not self.commands.empty()
-
-    def recv(self) -> tuple:
-        return self.commands.get()
-
-    def send(self, message: tuple) -> None:
-        self.messages.put(message)
-
-
-@ray.remote(max_restarts=0, concurrency_groups={"hear": 1, "tell": 1})
-class SelfplayActor:
-    """A self-play worker in a thread, so that it need not wait for the driver; `tell` and `hear` are its pipe."""
-
-    def __init__(self, config: Config, seed: list, run: str):
-        self._run, self._pipe = run, _ThreadPipe()
-        self._pipe.send(("ready", None, Usage()))
-        threading.Thread(target=serve, args=(self._pipe, config, seed), daemon=True).start()
-
-    @ray.method(concurrency_group="tell")
-    def tell(self, command: str, *arguments) -> None:
-        if command == "play":
-            label, files, *rest = arguments
-            arguments = (keep_model(self._run, label, files), *rest)
-        self._pipe.commands.put((command, arguments))
-
-    @ray.method(concurrency_group="hear")
-    def hear(self, seconds: float) -> list:
-        """All messages since the last call; if there are none, the next one, unless it takes longer than `seconds`."""
-        return drain(self._pipe.messages, seconds)
-
-
-def drain(messages: queue.SimpleQueue, seconds: float) -> list:
-    """All that is in a queue; if it is empty, what comes first within so many seconds, and all that came with it."""
-    taken = []
-    try:
-        taken.append(messages.get(timeout=seconds))
-        while True:
-            taken.append(messages.get_nowait())
-    except queue.Empty:
-        return taken
-
-
-@ray.remote(max_restarts=0)
-class StageActor:
-    """The learner or an evaluator, with a mirror of the part of the run that it needs."""
-
-    def __init__(self, config: Config, run: str):
-        self._config, self._run, self._match = config, run, None
-        mirrors = scratch_folder(run) / "mirrors"
-        mirrors.mkdir(exist_ok=True)
-        for left_behind in mirrors.iterdir():  # by actors that were killed
-            if not is_alive(int(left_behind.name)):
-                shutil.rmtree(left_behind, ignore_errors=True)
-        self._mirror = Mirror(mirrors / str(os.getpid()))
-
-    def receive(self, parcel: dict) -> None:
-        self._mirror.receive(parcel)
-
-    def run(self, stage: str, names: list, *arguments) -> tuple:
-        """What the stage came to, the files that it wrote as references, and the CPU time of this process so far."""
-        self._mirror.forget_but(names)
-        before = self._mirror.snapshot()
-        result = {"learn": learn, "validate": validate}[stage](self._mirror.paths, self._config, *arguments)
-        after = self._mirror.snapshot()
-        changed = [name for name, version in after.items() if before.get(name) != version]
-        files = {name: ray.put((self._mirror.paths.root / name).read_bytes()) for name in publication_order(changed)}
-        return result, files, time.process_time()
-
-    def seat(self, a, b, labels: tuple, models: tuple, config: Config, numbers: list, games: int, seed: int) -> None:
-        """Begin with these games of a match of two models."""
-        models = [keep_model(self._run, label, ray.get(files)) for label, files in zip(labels, models)]
-        a, b = (dataclasses.replace(spec, model=model) for spec, model in zip((a, b), models))
-        self._match = Match(a, b, config, numbers, games, seed)
-
-    def play_on(self) -> tuple:
-        """The games of the match that ended within a second or so, and the CPU time of this process so far."""
-        ended, began = [], time.monotonic()
-        while not self._match.is_over and not ended and time.monotonic() - began < 1:
-            ended = self._match.ply()
-        return ended, time.process_time()
-
-
-# --- in the driver ----------------------------------------------------------------------------------------------------
-
-
-class _Models:
+class Models:
     """The models that actors play with, in the object store."""
 
     def __init__(self):
         self._kept: dict = {}  # prefix: (label, reference)
 
     def get(self, prefix: str | Path) -> tuple:
-        """A label for the cache of the nodes, and a reference to the files."""
+        """Its label in the actors' folders, and a reference to the files."""
         key = str(prefix)
         if key not in self._kept:
             files = inference_files(Path(prefix))
@@ -198,12 +53,11 @@ class _Models:
 
 
 class RayCrew:
-    """Self-play actors, as the pool sees them."""
+    """Self-play actors, as the pool sees them: so many on CPUs, and those on GPUs."""
 
-    def __init__(self, config: Config, run: str, models: _Models):
+    def __init__(self, config: Config, actors: int, models: Models):
         settings = config.ray
         on_gpu = dataclasses.replace(config.selfplay, parallel_games=settings.gpu_parallel_games)
-        actors = settings.actors or free_cpus(config)
         plain = (config, {"num_cpus": settings.actor_cpus})
         gpu = (
             dataclasses.replace(config, selfplay=on_gpu),
@@ -212,13 +66,13 @@ class RayCrew:
         self._places = [plain] * actors + [gpu] * settings.gpu_actors
         self.size = len(self._places)
         self.most_deaths = 5 + 2 * self.size  # a node takes many with it
-        self._run, self._models = run, models
+        self._models = models
         self._heard: queue.SimpleQueue = queue.SimpleQueue()  # (worker, messages; None if it died)
 
-    def start(self, place: int, seed: list) -> _ActorWorker:
+    def start(self, place: int, seed: list) -> ActorWorker:
         config, options = self._places[place]
-        actor = SelfplayActor.options(**options).remote(config, seed, self._run)
-        return _ActorWorker(str(place), config.selfplay.parallel_games, actor, self._models, self._heard)
+        actor = SelfplayActor.options(**options).remote(config, seed)
+        return ActorWorker(str(place), config.selfplay.parallel_games, actor, self._models, self._heard)
 
     def hear(self, workers: list, timeout: float) -> Iterator[tuple]:
         for worker, messages in drain(self._heard, timeout):
@@ -232,10 +86,10 @@ class RayCrew:
                 yield worker, message
 
 
-class _ActorWorker(Worker):
+class ActorWorker(Worker):
     """A self-play actor as the driver sees it."""
 
-    def __init__(self, name: str, boards: int, actor, models: _Models, heard: queue.SimpleQueue):
+    def __init__(self, name: str, boards: int, actor, models: Models, heard: queue.SimpleQueue):
         super().__init__(name, boards, is_ready=False)
         self._actor, self._models, self._heard = actor, models, heard
         self.is_stopped, self.obituary = False, ""
@@ -269,8 +123,8 @@ class _Closed(Failure):
 class _Stage:
     """A learner or evaluator as the driver sees it: started when it is needed, and again when it dies."""
 
-    def __init__(self, name: str, paths: RunPaths, config: Config, run: str, options: dict, closed: threading.Event):
-        self._name, self._paths, self._config, self._run = name, paths, config, run
+    def __init__(self, name: str, paths: RunPaths, config: Config, options: dict, closed: threading.Event):
+        self._name, self._paths, self._config = name, paths, config
         self._options, self._closed = options, closed
         self._actor = None
         self._cpu = self._past_cpu = 0.0
@@ -284,7 +138,7 @@ class _Stage:
         if self._closed.is_set():
             raise _Closed
         if self._actor is None:
-            self._actor = StageActor.options(**self._options).remote(self._config, self._run)
+            self._actor = StageActor.options(**self._options).remote(self._config)
             self._sent = Sent(self._paths)
         return self._actor
 
@@ -349,19 +203,18 @@ class RayEngine:
         self._paths, self._config = paths, config
         self._closed = threading.Event()
         connect(address)
-        where = f"{socket.gethostname()}:{paths.root.resolve()}"
-        run = hashlib.sha256(where.encode()).hexdigest()[:12]
         settings = config.ray
         learner = {"num_cpus": settings.learner_cpus, "num_gpus": settings.learner_gpus}
         evaluator = {"num_cpus": settings.evaluator_cpus, "num_gpus": settings.evaluator_gpus}
-        self._models = _Models()
-        self._learner = _Stage("learner", paths, config, run, learner, self._closed)
+        actors = count_actors(config)
+        tell_places(config, actors)
+        self._models = Models()
+        self._learner = _Stage("learner", paths, config, learner, self._closed)
         self._evaluators = [
-            _Stage(f"evaluator {number}", paths, config, run, evaluator, self._closed)
+            _Stage(f"evaluator {number}", paths, config, evaluator, self._closed)
             for number in range(settings.evaluators)
         ]
-        tell_places(config)
-        self.pool = SelfplayPool(paths, config, RayCrew(config, run, self._models))
+        self.pool = SelfplayPool(paths, config, RayCrew(config, actors, self._models))
 
     @property
     def cpu_seconds(self) -> float:
@@ -425,82 +278,3 @@ class RayEngine:
 
     def __exit__(self, *_) -> None:
         self.close()
-
-
-def connect(address: str | None) -> None:
-    """Join the cluster at `address`; without one, start one on this computer, that listens to nobody else."""
-    if address is None:
-        ray.init(
-            "local", include_dashboard=False, log_to_driver=False, logging_level="ERROR", _node_ip_address="127.0.0.1"
-        )
-        return
-    if address != "auto":
-        host, colon, port = address.rpartition(":")
-        if not colon or "/" in host or not port.isdecimal():
-            raise UserError(f"--address {address}: expected HOST:PORT (ray start --head says which), or auto")
-        error = _does_not_answer(host, port)
-        if error:
-            raise UserError(f"--address {address}: no Ray cluster answers there ({error})")
-        # Ray takes 127.0.0.1 for this computer's address in the network. A cluster that listens to nobody else is not
-        # found there, but by another name of this computer.
-        if host in ("127.0.0.1", "localhost") and _does_not_answer(ray.util.get_node_ip_address(), port):
-            address = f"0.0.0.0:{port}"
-    try:
-        ray.init(address, log_to_driver=False, logging_level="ERROR")
-    except (ConnectionError, RuntimeError, ValueError) as error:
-        raise UserError(f"--address {address}: {' '.join(str(error).split())}") from None
-
-
-def _does_not_answer(host: str, port: str) -> str:
-    """Why nobody can be reached there; empty if somebody can. (Ray itself would try for minutes.)"""
-    try:
-        socket.create_connection((host, int(port)), timeout=5).close()
-    except (OSError, OverflowError) as error:
-        return str(error)
-    return ""
-
-
-def free_cpus(config: Config) -> int:
-    """Places for self-play actors, beside those that the learner, the evaluators and actors on GPUs reserve."""
-    settings = config.ray
-    reserved = settings.learner_cpus + settings.evaluators * settings.evaluator_cpus
-    reserved += settings.gpu_actors * settings.actor_cpus
-    free = ray.cluster_resources().get("CPU", 0) - reserved
-    return max(0 if settings.gpu_actors else 1, int(free // (settings.actor_cpus or 1)))
-
-
-def tell_places(config: Config) -> None:
-    """Who is to work on what."""
-    settings = config.ray
-    resources = ray.cluster_resources()
-    actors = settings.actors or free_cpus(config)
-    logging.info(
-        "ray: %d nodes, %g CPUs, %g GPUs; self-play by %d actors and %d on GPUs, %d evaluators, a learner",
-        sum(node["Alive"] for node in ray.nodes()),
-        resources.get("CPU", 0),
-        resources.get("GPU", 0),
-        actors,
-        settings.gpu_actors,
-        settings.evaluators,
-    )
-    for kind, wanted in (
-        (
-            "CPU",
-            (actors + settings.gpu_actors) * settings.actor_cpus
-            + settings.learner_cpus
-            + settings.evaluators * settings.evaluator_cpus,
-        ),
-        (
-            "GPU",
-            settings.gpu_actors * settings.gpu_share
-            + settings.learner_gpus
-            + settings.evaluators * settings.evaluator_gpus,
-        ),
-    ):
-        if wanted > resources.get(kind, 0):
-            logging.warning(
-                "ray: the configuration reserves %g %ss and the cluster has %g: somebody waits for more",
-                wanted,
-                kind,
-                resources.get(kind, 0),
-            )

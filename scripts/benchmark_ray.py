@@ -2,7 +2,7 @@
 
 benchmark.py ray            self-play of both engines in turns, 1 and 2 one-core actors: evaluations/s and their ratio
 benchmark.py actors         the real loop, pool, writer and gate with simulated actors, learner and evaluator
-benchmark.py actors --ray   the same with Ray's transport between them: actor processes that play many actors each
+benchmark.py actors --ray   the same with Ray between them: processes of Ray that are many actors each
 """
 
 from __future__ import annotations
@@ -26,12 +26,22 @@ from alphago_zero.engines import Learning
 from alphago_zero.go import BLACK
 from alphago_zero.loop import LoopAtOnce
 from alphago_zero.match import MatchGame
-from alphago_zero.model import ModelInfo, list_models, load_model_info, model_name, promote, save_model_info
+from alphago_zero.model import (
+    ModelInfo,
+    list_models,
+    load_model_info,
+    model_file,
+    model_name,
+    promote,
+    save_model_info,
+)
 from alphago_zero.preprocessing import read_ledger
+from alphago_zero.runlog import read_generations
 from alphago_zero.selfplay import FinishedGame, SelfplayWorker
 from alphago_zero.workers import SelfplayPool, Usage, Worker, finished_games
 
 _ROUNDS = 3  # of the two engines, in turns
+_MODEL_BYTES = 640_000  # of a network of 32 filters and 4 blocks, with its 8-bit form
 
 
 # --- simulated actors -------------------------------------------------------------------------------------------------
@@ -157,7 +167,7 @@ class SimulatedEngine:
         self._paths, self._config, self._learn_seconds = paths, config, learn_seconds
         if not list_models(paths):
             first = make_model_info(config, 0)
-            save_model_info(paths.models / first.name, first)
+            self._publish(first)
             promote(paths, first.name)
         self.pool = SelfplayPool(paths, config, crew)
 
@@ -175,8 +185,14 @@ class SimulatedEngine:
             games=sum(len(chunk.games) for chunk in ledger),
             positions=sum(chunk.positions for chunk in ledger),
         )
-        save_model_info(self._paths.models / info.name, info)
+        self._publish(info)
         return Learning(info.name, info.steps)
+
+    def _publish(self, info: ModelInfo) -> None:
+        prefix = self._paths.models / info.name
+        self._paths.models.mkdir(parents=True, exist_ok=True)
+        model_file(prefix, ".pb").write_bytes(bytes(_MODEL_BYTES))
+        save_model_info(prefix, info)
 
     def validate(self, newest: Path, best: Path) -> dict:
         return {}
@@ -213,7 +229,7 @@ def simulate(actors: int, rate: float, generations: int, games: int, through_ray
         began, cpu_began = time.monotonic(), time.process_time()
         LoopAtOnce(paths, config, engine).run(generations=generations)
         seconds, cpu = time.monotonic() - began, time.process_time() - cpu_began
-        written = len(finished_games(paths))
+        written, models = len(finished_games(paths)), list_models(paths)
         if through_ray:
             import ray
 
@@ -227,85 +243,87 @@ def simulate(actors: int, rate: float, generations: int, games: int, through_ray
             "game_length": round(float(np.mean([game.statistics["length"] for game in samples]))),
             "written_mb_per_s": round(written * game_bytes / seconds / 1e6, 2),
             "driver_cpu_ms_per_game": round(1e3 * cpu / written, 3),
+            "driver_share_of_a_core": round(cpu / seconds, 3),
             "games": written,
-            "models": len(list_models(paths)),
+            "models": len(models),
+            "promoted": sum(line["promoted"] for line in read_generations(paths)),
             "seconds": round(seconds, 1),
+            "load": round(os.getloadavg()[0], 1),
         }
 
 
 def _ray_crew(actors: int, rate: float, samples: list, hosts: int):
-    """A crew whose actors are real to the driver: every message goes through Ray. A process plays many of them."""
-    from alphago_zero import ray_engine
-    from alphago_zero.ray_engine import RayCrew, _ActorWorker, _Models, _ThreadPipe, drain, ray
+    """A crew whose messages all go through Ray, as between computers; a process of Ray is many of its actors."""
+    import ray
 
-    os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
-    ray_engine.connect(None)
+    from alphago_zero.ray_actors import ThreadPipe, drain
+    from alphago_zero.ray_cluster import connect
+    from alphago_zero.ray_engine import ActorWorker, Models, RayCrew
 
-    @ray.remote(num_cpus=0, max_concurrency=3 * actors // hosts + 10)
+    scripts = Path(__file__).resolve().parent
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(scripts), str(scripts.parent), os.environ.get("PYTHONPATH", "")])
+    connect(None)
+
+    @ray.remote(num_cpus=0, max_restarts=0, concurrency_groups={"hear": -(-actors // hosts), "tell": 1})
     class Host:
-        def __init__(self):
-            self._actors = [_FakeActor(rate, samples, _ThreadPipe()) for _ in range(-(-actors // hosts))]
+        def __init__(self, size: int):
+            self._pipes = [ThreadPipe() for _ in range(size)]
+            for pipe in self._pipes:
+                threading.Thread(target=play_nothing, args=(pipe, rate, samples), daemon=True).start()
 
-        def tell(self, index, command, *arguments):
-            self._actors[index].pipe.commands.put((command, arguments))
+        @ray.method(concurrency_group="tell")
+        def tell(self, index: int, command: str, *arguments) -> None:
+            self._pipes[index].commands.put((command, arguments))
 
-        def hear(self, index, seconds):
-            return drain(self._actors[index].pipe.messages, seconds)
+        @ray.method(concurrency_group="hear")
+        def hear(self, index: int, seconds: float) -> list:
+            return drain(self._pipes[index].messages, seconds)
 
-    class Remote:
-        def __init__(self, method, index):
+    class Method:
+        """A method of an actor that is one of those in a host."""
+
+        def __init__(self, method, index: int):
             self._method, self._index = method, index
 
         def remote(self, *arguments):
             return self._method.remote(self._index, *arguments)
 
     class Handle:
-        def __init__(self, host, index):
-            self.tell, self.hear = Remote(host.tell, index), Remote(host.hear, index)
+        def __init__(self, host, index: int):
+            self.tell, self.hear = Method(host.tell, index), Method(host.hear, index)
 
-    class Simulated(_ActorWorker):
-        def _send(self, command, *arguments):
-            self._actor.tell.remote(command, *(map(str, arguments) if command == "play" else arguments))
-
-        def stop(self):
+    class HostedWorker(ActorWorker):
+        def stop(self) -> None:
             self.is_stopped = True
 
-    class Crew(RayCrew):
+    class HostedCrew(RayCrew):
         def __init__(self):
-            self.size, self.most_deaths, self._models = actors, 5, _Models()
-            self._heard = ray_engine.queue.SimpleQueue()
-            self._hosts = [Host.remote() for _ in range(hosts)]
+            super().__init__(Config(), actors, Models())
+            self._hosts = [Host.remote(-(-actors // hosts)) for _ in range(hosts)]
 
-        def start(self, place, seed):
+        def start(self, place: int, seed: list) -> HostedWorker:
             handle = Handle(self._hosts[place % hosts], place // hosts)
-            return Simulated(str(place), 8, handle, self._models, self._heard)
+            return HostedWorker(str(place), 8, handle, self._models, self._heard)
 
-    return Crew()
+    return HostedCrew()
 
 
-class _FakeActor:
-    """What `workers.serve` does, without playing."""
-
-    def __init__(self, rate: float, samples: list, pipe):
-        self.pipe, self._rate, self._samples = pipe, rate, samples
-        pipe.send(("ready", None, Usage()))
-        threading.Thread(target=self._serve, daemon=True).start()
-
-    def _serve(self) -> None:
-        numbers, model = [], ""
-        luck = random.Random()
-        while True:
-            while not model or not numbers or self.pipe.poll():
-                command, arguments = self.pipe.recv()
-                if command == "assign":
-                    numbers.extend(arguments[0])
-                elif command == "play":
-                    model = Path(arguments[0]).name
-                elif model:
-                    model = ""
-                    self.pipe.send(("paused", None, Usage()))
-            time.sleep(luck.expovariate(self._rate))
-            self.pipe.send(("game", as_game(luck.choice(self._samples), numbers.pop(0), model), Usage()))
+def play_nothing(pipe, rate: float, samples: list) -> None:
+    """What `workers.serve` does, without playing: `rate` games a second come out of the samples."""
+    numbers, model, luck = [], "", random.Random()
+    pipe.send(("ready", None, Usage()))
+    while True:
+        while not model or not numbers or pipe.poll():
+            command, arguments = pipe.recv()
+            if command == "assign":
+                numbers.extend(arguments[0])
+            elif command == "play":
+                model = arguments[0].rpartition(".")[0]  # its label
+            elif model:
+                model = ""
+                pipe.send(("paused", None, Usage()))
+        time.sleep(luck.expovariate(rate))
+        pipe.send(("game", as_game(luck.choice(samples), numbers.pop(0), model), Usage()))
 
 
 # --- both engines -----------------------------------------------------------------------------------------------------
@@ -313,24 +331,24 @@ class _FakeActor:
 
 def compare(config_file: str | None, overrides: list, model: str | None, seconds: float, actors: list) -> list:
     """Self-play by so many one-core workers, of the local engine and of Ray's, in turns: evaluations/s of both."""
+    import ray
     from benchmark_selfplay import random_model
 
-    from alphago_zero.ray_engine import RayCrew, _Models, connect, ray
+    from alphago_zero.ray_cluster import connect
+    from alphago_zero.ray_engine import Models, RayCrew
 
     rows = []
     connect(None)
     with tempfile.TemporaryDirectory() as folder:
         prefix = model or random_model(load_config(config_file, overrides), Path(folder) / "model")
         for count in actors:
-            config = load_config(
-                config_file, [*overrides, f"selfplay.workers={count}", f"ray.actors={count}", "ray.actor_cpus=0.01"]
-            )
+            config = load_config(config_file, [*overrides, f"selfplay.workers={count}", "ray.actor_cpus=0.01"])
             pools = {
                 "local": SelfplayPool(RunPaths(Path(folder) / f"local{count}"), config),
                 "ray": SelfplayPool(
                     RunPaths(Path(folder) / f"ray{count}"),
                     config,
-                    RayCrew(config, f"benchmark{os.getpid()}", _Models()),
+                    RayCrew(config, count, Models()),
                 ),
             }
             spent = {name: [0, 0.0, 0.0] for name in pools}  # evaluations, seconds, CPU seconds

@@ -1,6 +1,7 @@
 """The loop over many machines: nothing lost or counted twice whoever is killed, and nobody drowns or runs ahead."""
 
 import importlib.util
+import json
 import math
 import os
 import random
@@ -149,6 +150,57 @@ def test_without_ray_one_line_says_how_to_get_it(tmp_path):
     finished = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
     assert finished.returncode == 2
     assert "pip install" in finished.stderr.splitlines()[-1] and "Traceback" not in finished.stderr
+
+
+@needs_ray
+def test_an_actor_keeps_the_models_that_it_used_last(tmp_path):
+    from alphago_zero.ray_actors import keep_model
+
+    for number in range(1, 10):
+        best = keep_model(tmp_path, "000000-best.cafe", {".json": b"{}", ".pb": b"best"})
+        challenger = keep_model(tmp_path, f"{number:06d}-new.0a1b", {".json": b"{}", ".pb": b"graph"})
+        assert Path(f"{challenger}.pb").read_bytes() == b"graph" and challenger.name == f"{number:06d}-new"
+        assert Path(f"{best}.pb").read_bytes() == b"best"
+    assert len(list(tmp_path.iterdir())) == 4
+
+
+@needs_ray
+def test_a_model_that_finds_no_room_on_a_node_is_told(monkeypatch, tmp_path):
+    from alphago_zero import ray_actors
+
+    def full(*_):
+        raise OSError(28, "No space left on device", "/scratch/model.pb")
+
+    monkeypatch.setattr(ray_actors, "scratch_folder", lambda: tmp_path)
+    monkeypatch.setattr(ray_actors, "keep_model", full)
+    actor = ray_actors.SelfplayActor.__ray_metadata__.modified_class(load_config(None, OVERRIDES), [0])
+    actor.tell("play", "000000-some-cod.cafe", {}, -1.0, 10)
+    messages = [message for _ in range(2) for message in actor.hear(0.1)]
+    assert [kind for kind, _, _ in messages] == ["ready", "error"] and "/scratch/model.pb" in messages[1][1]
+
+
+@needs_ray
+def test_folders_of_dead_actors_are_deleted(monkeypatch, tmp_path):
+    from alphago_zero.ray_actors import scratch_folder
+
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    mine = scratch_folder()
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    dead = mine.parent / f"{gone.pid}-abc"
+    dead.mkdir()
+    again = scratch_folder()
+    assert mine.is_dir() and again.is_dir() and again != mine and not dead.exists()
+
+
+@needs_ray
+def test_simulated_actors_are_fed_and_gathered_through_ray():
+    arguments = ["--actors", 40, "--hosts", 2, "--rate", 2, "--games", 40, "--generations", 2]
+    finished = run("scripts/benchmark.py", "actors", "--ray", *arguments, "--json")
+    assert finished.returncode == 0, finished.stderr
+    figures = json.loads(finished.stdout)
+    assert figures["transport"] == "ray" and figures["games"] >= 80
+    assert figures["models"] == 3 and figures["promoted"] == 1
 
 
 # --- real clusters ----------------------------------------------------------------------------------------------------
