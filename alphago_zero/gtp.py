@@ -7,6 +7,7 @@ more than the standard library, and `name` is answered while the network and the
 
 from __future__ import annotations
 
+import contextlib
 import os
 import queue
 import re
@@ -203,7 +204,8 @@ def private_stdout() -> Callable[[bytes], None]:
     """What writes to stdout. All others that do, native libraries included, write to stderr from now on."""
     while os.open(os.devnull, os.O_RDWR) <= 2:
         pass  # one of the usual three was closed, and the next file to be opened would have taken its place
-    print(end="", flush=True)
+    with contextlib.suppress(OSError):  # `write` will tell
+        print(end="", flush=True)
     descriptor = os.dup(1)
     os.dup2(2, 1)
 
