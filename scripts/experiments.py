@@ -49,8 +49,14 @@ ANCHOR = "uct:1000"
 @argh.arg("--minutes", help="wall time of a run; it ends after the generation in which they are over")
 @argh.arg("--cpu-minutes", help="CPU time after which a model is too late")
 @argh.arg("--games", help="of a match with the base's model, 100 readouts a move")
+@argh.arg("--anchor-games", help=f"of a match with {ANCHOR}")
 def experiments(
-    folder: str, names: list[str], minutes: float = 7.0, cpu_minutes: float = 12.0, games: int = 200
+    folder: str,
+    names: list[str],
+    minutes: float = 7.0,
+    cpu_minutes: float = 12.0,
+    games: int = 200,
+    anchor_games: int = 40,
 ) -> None:
     """Run experiments, the base first, and print the table."""
     unknown = set(names) - set(EXPERIMENTS)
@@ -60,11 +66,11 @@ def experiments(
     results = root / "results.jsonl"
     for name in dict.fromkeys([BASE, *(names or EXPERIMENTS)]):
         if name not in {line["name"] for line in read_lines(results)}:
-            append_line(results, _experiment(root, name, minutes, cpu_minutes, games))
+            append_line(results, _experiment(root, name, minutes, cpu_minutes, games, anchor_games))
     print(table(read_lines(results)))
 
 
-def _experiment(folder: Path, name: str, minutes: float, cpu_minutes: float, games: int) -> dict:
+def _experiment(folder: Path, name: str, minutes: float, cpu_minutes: float, games: int, anchor_games: int) -> dict:
     paths = RunPaths(folder / name.replace(" ", "-"))
     settings = [word for override in EXPERIMENTS[name] for word in ("--set", override)]
     options = ["--config", "configs/fast.yaml", *settings, "--hours", f"{minutes / 60:.4f}"]
@@ -73,14 +79,14 @@ def _experiment(folder: Path, name: str, minutes: float, cpu_minutes: float, gam
     line = {
         "name": name,
         "command": shlex.join(["train.py", *options]),
-        "model": str(paths.models / model["model"]),
+        "model": str((paths.models / model["model"]).relative_to(folder)),  # so the folder may be moved
         "cpu_minutes": round(sum(generation["cpu_s"] for generation in history) / 60, 1),
         **{key: model[key] for key in ("games", "steps", "length", "pass_rate", "black_wins", "pi_entropy")},
-        "anchor": _match(paths, paths.models / model["model"], ANCHOR, 40),
+        "anchor": _match(paths, paths.models / model["model"], ANCHOR, anchor_games),
     }
     if name != BASE:
         (base,) = (line for line in read_lines(folder / "results.jsonl") if line["name"] == BASE)
-        line["base"] = _match(paths, paths.models / model["model"], base["model"], games)
+        line["base"] = _match(paths, paths.models / model["model"], str(folder / base["model"]), games)
     return line
 
 
