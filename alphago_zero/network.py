@@ -231,7 +231,10 @@ def _dataset(batches: Callable[[], Iterator[Batch]], size: int):
         "ownership": tf.TensorSpec([None, points], tf.int8),
     }
     dataset = tf.data.Dataset.from_generator(batches, output_signature=signature)
-    return dataset.map(lambda batch: ({"planes": batch.pop("planes")}, batch)).prefetch(2)
+    dataset = dataset.map(lambda batch: ({"planes": batch.pop("planes")}, batch)).prefetch(2)
+    options = tf.data.Options()
+    options.autotune.enabled = False  # nothing to tune; and its thread sleeps for so long that sessions end late
+    return dataset.with_options(options)
 
 
 def initialize_random_model(paths: RunPaths, config: Config) -> Path:

@@ -427,3 +427,9 @@ def test_a_step_is_sgd_with_momentum():
             for name in trainable:
                 velocity[name] = 0.9 * velocity[name] + slopes[name]
                 np.testing.assert_allclose(after[name], weights[name] - 0.05 * velocity[name], atol=1e-5)
+
+
+def test_the_input_has_no_thread_that_tunes_it():
+    """It sleeps for up to a minute at a time, and a session that ends waits for it: an eighth of a run's time, once."""
+    batches = networks._dataset(lambda: iter(()), CONFIG.game.board_size)
+    assert batches.options().autotune.enabled is False
