@@ -36,6 +36,7 @@ _GAMES = 1000  # newest lines of the games' log: they set the resignation thresh
 def pack(run: str, folder: str) -> None:
     """Copy models (the newest and the best), the newest checkpoint, the logs and the ledger of RUN to FOLDER."""
     paths, target = RunPaths(run), Path(folder)
+    opening = _opening(paths)
     shutil.rmtree(target, ignore_errors=True)
 
     def copy(path: Path) -> None:
@@ -62,22 +63,33 @@ def pack(run: str, folder: str) -> None:
     # The ledger tells which games were learned from. The others (held out, or not yet taken in) are not played again.
     left_behind = sorted(finished_games(paths) - games_taken_in(paths))
     (target / paths.left_behind.name).write_text(json.dumps(left_behind) + "\n", encoding="utf-8")
-    (target / "opening.json").write_text(json.dumps(_opening(list_models(paths))), encoding="utf-8")
+    _opening_path(RunPaths(target)).write_text(json.dumps(opening), encoding="utf-8")
     size = sum(path.stat().st_size for path in target.rglob("*") if path.is_file())
     print(json.dumps({"folder": str(target), "megabytes": round(size / 1e6, 2)}))
 
 
-def _opening(models: list) -> list:
-    """What some of the models think of the empty board: p and v, as means over the 8 symmetries."""
-    chosen = np.unique(np.geomspace(1, len(models), min(_OPENINGS, len(models))).round().astype(int)) - 1
-    thoughts = []
-    for prefix in (models[k] for k in chosen):
-        info = load_model_info(prefix)
-        (p,), (v,) = load_evaluator(prefix, 1).evaluate(extract_features(BoardState(info.rules))[None])
-        views = [apply_to_policy(p, symmetry) for symmetry in range(COUNT)]  # of a board that is its own mirror image
-        p = [round(float(share), 4) for share in np.mean(views, axis=0)]
-        thoughts.append({"version": info.version, "games": info.games, "p": p, "v": round(float(v), 3)})
-    return thoughts
+def _opening_path(paths: RunPaths) -> Path:
+    return paths.root / "opening.json"
+
+
+def _opening(paths: RunPaths) -> list:
+    """What some of the run's models think of the empty board, those included that were left on another computer."""
+    kept = json.loads(_opening_path(paths).read_text(encoding="utf-8")) if _opening_path(paths).exists() else []
+    models = {load_model_info(prefix).version: prefix for prefix in list_models(paths)}
+    known = {thought["version"]: thought for thought in kept}
+    versions = np.array(sorted({*models, *known}))
+    wanted = np.geomspace(1, versions[-1] + 1, min(_OPENINGS, len(versions))) - 1
+    chosen = {int(versions[np.abs(versions - version).argmin()]) for version in wanted}
+    return [known.get(version) or _thought(models[version]) for version in sorted(chosen)]
+
+
+def _thought(prefix: Path) -> dict:
+    """p and v on the empty board, as means over the 8 symmetries."""
+    info = load_model_info(prefix)
+    (p,), (v,) = load_evaluator(prefix, 1).evaluate(extract_features(BoardState(info.rules))[None])
+    views = [apply_to_policy(p, symmetry) for symmetry in range(COUNT)]  # of a board that is its own mirror image
+    p = [round(float(share), 4) for share in np.mean(views, axis=0)]
+    return {"version": info.version, "games": info.games, "p": p, "v": round(float(v), 3)}
 
 
 if __name__ == "__main__":

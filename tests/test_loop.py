@@ -110,6 +110,11 @@ def test_a_packed_run_goes_on_elsewhere(two_generations, tmp_path):
 
     finished = run("train.py", "--run-dir", tmp_path / "packed", "--generations", 3)
     assert finished.returncode == 0, finished.stderr
+    again = run("scripts/pack_run.py", tmp_path / "packed", tmp_path / "again")
+    opening = json.loads((tmp_path / "again/opening.json").read_text())
+    assert [model["version"] for model in opening] == [0, 1, 2, 3], (
+        "what left models thought was forgotten: " + again.stderr
+    )
     paths = RunPaths(tmp_path / "packed")
     assert [model.name.split("-")[0] for model in list_models(paths)][-2:] == ["000002", "000003"]
     games = [Path(game).name for chunk in read_ledger(paths) for game in chunk.games]
