@@ -70,6 +70,11 @@ class RunPaths:
     def logs(self) -> Path:
         return self.root / "logs"
 
+    @property
+    def spent(self) -> Path:
+        """Seconds that the generation under way has cost."""
+        return self.logs / "unfinished.json"
+
 
 def game_files(folder: Path) -> list[Path]:
     """The games below `data/selfplay` or `data/holdout`, sorted: files named by a number (a copy of one is no game)."""

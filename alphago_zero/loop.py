@@ -125,7 +125,8 @@ class Loop:
         self._figures_of: dict = {}  # of a model's training, by its name
         self._decisions = read_generations(paths)
         self._moves = 0  # played by now
-        self._cpu_before = self._cpu_total()
+        self._spent = self._spent_before()  # seconds of a generation that was stopped in its middle
+        self._cpu_before = self._cpu_total() - self._spent.pop("cpu_s", 0.0)
 
     def run(self, generations: int | None = None, hours: float | None = None, games: int | None = None) -> None:
         """Go on until a limit is reached; without one, for ever."""
@@ -134,13 +135,16 @@ class Loop:
         for line in self._decisions[-1:]:
             if line["promoted"]:  # again, if a kill came between the verdict and the promotion
                 promote(self._paths, line["model"])
-        self._go_on(
-            lambda: (
-                (generations is not None and self._newest().version >= generations)
-                or (deadline is not None and time.monotonic() >= deadline)
-                or (games is not None and self._pool.games >= games)
+        try:
+            self._go_on(
+                lambda: (
+                    (generations is not None and self._newest().version >= generations)
+                    or (deadline is not None and time.monotonic() >= deadline)
+                    or (games is not None and self._pool.games >= games)
+                )
             )
-        )
+        finally:
+            self._keep_spent()
 
     def _go_on(self, is_over: Callable[[], bool]) -> None:
         self.decide()
@@ -248,20 +252,24 @@ class Loop:
         }
         append_line(generations_log(self._paths), line)
         self._decisions.append(line)
+        self._spent = {}
         self._report()
         if line["promoted"]:
             promote(self._paths, newest.name)
 
     def _selfplay_figures(self, evaluate_s: float) -> dict:
         """Of the generation that ends, with the seconds of its stages."""
-        figures, self._figures = self._figures, {}
+        figures, self._figures = {**self._spent, **self._figures}, {}
         return {**figures, "evaluate_s": evaluate_s}
 
     @contextlib.contextmanager
     def _timed(self, stage: str) -> Iterator[None]:
-        began = time.monotonic()
-        yield
-        self._figures[stage] = round(time.monotonic() - began, 1)
+        began = time.monotonic() - self._spent.pop(stage, 0.0)
+        try:
+            yield
+        finally:
+            self._figures[stage] = round(time.monotonic() - began, 1)
+            self._keep_spent()
 
     def _cpu_total(self) -> float:
         """Of this process, of what it waited for, and of the engine's workers."""
@@ -272,6 +280,22 @@ class Loop:
         """Since the last call."""
         before, self._cpu_before = self._cpu_before, self._cpu_total()
         return round(self._cpu_before - before, 1)
+
+    def _keep_spent(self) -> None:
+        """What the generation under way has cost, for whoever goes on with it."""
+        seconds = {stage: self._figures[stage] for stage in ("selfplay_s", "train_s") if stage in self._figures}
+        spent = {**self._spent, **seconds, "cpu_s": round(self._cpu_total() - self._cpu_before, 1)}
+        atomic_write_text(self._paths.spent, json.dumps({"after": self._last_decided(), **spent}) + "\n")
+
+    def _spent_before(self) -> dict:
+        with contextlib.suppress(OSError, ValueError, TypeError, AttributeError):  # none, or damaged
+            spent = json.loads(self._paths.spent.read_text(encoding="utf-8"))
+            if spent.pop("after", None) == self._last_decided():
+                return {stage: float(seconds) for stage, seconds in spent.items()}
+        return {}
+
+    def _last_decided(self) -> str:
+        return self._decisions[-1]["model"] if self._decisions else ""
 
     def validate(self, newest: Path) -> dict:
         """A new model and the best one on the hold-out of the last five models."""

@@ -54,7 +54,7 @@ def pack(run: str, folder: str) -> None:
     (target / "estimator_working_dir/checkpoint").write_text(
         f'model_checkpoint_path: "{checkpoint}"\nall_model_checkpoint_paths: "{checkpoint}"\n', encoding="utf-8"
     )
-    for path in (paths.root / "config.json", origin_path(paths), paths.best, ledger_path(paths)):
+    for path in (paths.root / "config.json", origin_path(paths), paths.best, ledger_path(paths), paths.spent):
         copy(path)
     for path in (generations_log(paths), ladder_log(paths)):
         copy(path)

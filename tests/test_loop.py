@@ -306,6 +306,28 @@ def test_killed_before_the_int8_version_of_its_newest_model_a_run_makes_up_for_i
     assert done == ["000001-new-cod", "match"]
 
 
+def test_what_a_stopped_generation_cost_is_not_forgotten(tmp_path):
+    paths, config = RunPaths(tmp_path), load_config()
+
+    def starts_at(cpu_seconds):
+        engine = SimpleNamespace(pool=None, cpu_seconds=cpu_seconds - time.process_time(), play_games=None)
+        return loop.Loop(paths, config, engine), engine
+
+    stopped, engine = starts_at(0)
+    with pytest.raises(KeyboardInterrupt), stopped._timed("selfplay_s"):
+        engine.cpu_seconds += 500
+        raise KeyboardInterrupt
+    for _ in range(2):  # the second start is as the first: a kill changes nothing
+        goes_on, engine = starts_at(0)
+        with goes_on._timed("selfplay_s"):
+            engine.cpu_seconds += 100
+    again, _ = starts_at(0)
+    assert 700 <= again._cpu_seconds() < 760
+    append_line(paths.logs / "generations.jsonl", {"model": "000001-new-cod"})
+    after_a_verdict, _ = starts_at(0)
+    assert after_a_verdict._cpu_seconds() < 60, "it stands in the generation's line"
+
+
 def test_games_are_counted_from_the_verdict_on_the_newest_model(tmp_path):
     paths, newest = RunPaths(tmp_path), SimpleNamespace(name="000002-new-cod", version=2)
     config = load_config(None, ["selfplay.games=10"])
