@@ -186,6 +186,7 @@ export class ReviewPage {
     this.#question += 1;
     this.#position = null;
     this.#thoughts = null;
+    if (this.connection.isOpen) setText(this.error, ""); // the person goes on; no answer takes a complaint away
     this.#show();
     this.#look();
   }
@@ -207,7 +208,7 @@ export class ReviewPage {
     if (position.question !== this.#question) return;
     this.#position = position;
     this.#variation = position.variation;
-    setText(this.error, position.refused ?? "");
+    if (position.refused) setText(this.error, position.refused);
     this.#show();
   }
 
