@@ -430,6 +430,6 @@ def test_a_step_is_sgd_with_momentum():
 
 
 def test_the_input_has_no_thread_that_tunes_it():
-    """It sleeps for up to a minute at a time, and a session that ends waits for it: an eighth of a run's time, once."""
+    """It sleeps for up to a minute at a time, and a session that ends waits for it."""
     batches = networks._dataset(lambda: iter(()), CONFIG.game.board_size)
     assert batches.options().autotune.enabled is False
